@@ -17,6 +17,9 @@ type Batch struct {
 	MaxTimestamp  model.Millis
 	Transactional bool
 	Control       bool
+	// Verified says that the transaction's coordinator confirmed that this
+	// partition takes part. Without it a client's batch opens no transaction (R2.14).
+	Verified bool
 	// Of a control batch: whether it commits, and the coordinator's epoch.
 	Commit           bool
 	CoordinatorEpoch int32
