@@ -1,0 +1,419 @@
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/wire"
+)
+
+const (
+	// readAhead is the buffer of an idle connection: one system call reads a
+	// small request whole, or the size and key of a large one.
+	readAhead = 512
+	// maxSmall bounds the frames of all keys but Produce and private ones: a
+	// frame of tiny arrays takes up to 25 times its size when decoded.
+	maxSmall = 8 << 20
+	// firstChunk is how much of a large frame is allocated before its bytes
+	// come.
+	firstChunk = 1 << 20
+
+	keyProduce     = 0
+	keyApiVersions = 18
+)
+
+// Conn is one connection of a client.
+type Conn struct {
+	server *Server
+	nc     net.Conn
+	// client is the software name and version that ApiVersions v3 told.
+	client atomic.Pointer[ClientSoftware]
+
+	// The reader's own.
+	header wire.Header
+	in     frameReader
+	buf    [readAhead]byte
+
+	mu      sync.Mutex
+	queue   []*Request // handed over and not written yet, in request order
+	pending int        // of those, how many are unanswered
+	reading bool       // the reader may hand over more
+	ended   bool       // the socket is closed, or will be by the writer
+	err     error      // why
+
+	wakeWriter chan struct{} // the queue's head may be answered
+	wakeReader chan struct{} // an answer was given
+	closed     chan struct{} // closed with the socket
+}
+
+// ClientSoftware is what a client said of itself (KIP-511).
+type ClientSoftware struct{ Name, Version string }
+
+func newConn(s *Server, nc net.Conn) *Conn {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		tcp.SetNoDelay(true)
+	}
+	c := &Conn{
+		server: s, nc: nc, reading: true,
+		wakeWriter: make(chan struct{}, 1),
+		wakeReader: make(chan struct{}, 1),
+		closed:     make(chan struct{}),
+	}
+	c.in = frameReader{nc: nc, buf: c.buf[:]}
+	return c
+}
+
+// RemoteAddr is the client's address.
+func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
+
+// Listener is the name of the listener that accepted the connection.
+func (c *Conn) Listener() string { return c.server.opts.Name }
+
+// Closed is closed when the connection is gone: nobody will see an answer.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
+
+// Client is what the client said of itself; empty until it did.
+func (c *Conn) Client() ClientSoftware {
+	if p := c.client.Load(); p != nil {
+		return *p
+	}
+	return ClientSoftware{}
+}
+
+// SetClient remembers what the client said of itself.
+func (c *Conn) SetClient(sw ClientSoftware) { c.client.Store(&sw) }
+
+// readLoop reads and hands over requests until the connection ends.
+func (c *Conn) readLoop(h Handler) {
+	for {
+		r, err := c.next()
+		if err != nil {
+			c.endReading(err)
+			return
+		}
+		exclusive := r.Header.Key != keyProduce
+		if !c.admit(r, exclusive) {
+			r.frame.Release()
+			c.endReading(nil)
+			return
+		}
+		h.Serve(r)
+		if exclusive && !c.waitPending(0) {
+			c.endReading(nil)
+			return
+		}
+	}
+}
+
+// admit waits for the turn of a request and puts it in the queue. False says
+// that the connection ended, or that nothing may be handed over any more.
+func (c *Conn) admit(r *Request, exclusive bool) bool {
+	most := c.server.opts.MaxPipelined - 1
+	if exclusive {
+		most = 0
+	}
+	if !c.waitPending(most) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || !c.reading {
+		return false
+	}
+	c.queue = append(c.queue, r)
+	c.pending++
+	return true
+}
+
+// waitPending waits until at most so many requests are unanswered.
+func (c *Conn) waitPending(most int) bool {
+	for {
+		c.mu.Lock()
+		pending, goOn := c.pending, !c.ended && c.reading
+		c.mu.Unlock()
+		if !goOn || pending <= most {
+			return goOn
+		}
+		select {
+		case <-c.wakeReader:
+		case <-c.closed:
+			return false
+		}
+	}
+}
+
+// next reads one request. An error ends the connection.
+func (c *Conn) next() (*Request, error) {
+	size, err := c.nextSize()
+	if err != nil {
+		return nil, err
+	}
+	key := int16(binary.BigEndian.Uint16(c.in.ahead[4:]))
+	version := int16(binary.BigEndian.Uint16(c.in.ahead[6:]))
+	if err := c.checkFrame(size, key, version); err != nil {
+		return nil, err
+	}
+	frame, err := c.readFrame(size, key == keyProduce)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.header.Parse(frame.buf)
+	if err != nil {
+		frame.Release()
+		return nil, err
+	}
+	return &Request{Header: c.header, Body: body, Conn: c, frame: frame}, nil
+}
+
+// nextSize reads until the size prefix, key and version of the next frame are
+// ahead.
+func (c *Conn) nextSize() (int, error) {
+	for {
+		err := c.in.fill(8, c.server.opts.IdleLimit)
+		if err == nil {
+			return int(int32(binary.BigEndian.Uint32(c.in.ahead))), nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.busy() {
+			return 0, err
+		}
+	}
+}
+
+// busy says that answers are owed, so that the connection is not idle.
+func (c *Conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reading && !c.ended && len(c.queue) > 0
+}
+
+// checkFrame refuses frames before anything is allocated for them.
+func (c *Conn) checkFrame(size int, key, version int16) error {
+	o := &c.server.opts
+	if !o.Versions.Serves(key, version) {
+		r, known := o.Versions.Range(key)
+		if !known || key != keyApiVersions || version <= r.Max {
+			return fmt.Errorf("api key %d version %d is not served", key, version)
+		}
+	}
+	most := o.MaxRequest
+	if key != keyProduce && key < wire.FirstPrivateKey {
+		most = min(most, maxSmall)
+	}
+	if size < 8 || size > most {
+		return fmt.Errorf("a frame of %d bytes with api key %d; at most %d are allowed", size, key, most)
+	}
+	return nil
+}
+
+// readFrame reads the rest of a frame, whose size prefix it drops. Large
+// frames are allocated as their bytes come.
+func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
+	if charged && !c.server.budget.take(int64(size), c.closed) {
+		return nil, net.ErrClosed
+	}
+	frame := newFrame(min(size, firstChunk))
+	if charged {
+		frame.budget, frame.charge = c.server.budget, int64(size)
+	}
+	return c.in.rest(frame, size, c.server.opts.StallLimit)
+}
+
+// endReading is the reader's last act: answers that are owed may still be
+// sent, unless the peer is gone.
+func (c *Conn) endReading(err error) {
+	if err != nil && !c.stopped() {
+		c.logEnd(err)
+		c.cut(err)
+		return
+	}
+	c.mu.Lock()
+	c.reading = false
+	c.mu.Unlock()
+	wake(c.wakeWriter)
+}
+
+func (c *Conn) logEnd(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	c.server.opts.Log.Debug("connection closed", "peer", c.RemoteAddr().String(), "err", err)
+}
+
+// stopped says that stopReading was called.
+func (c *Conn) stopped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.reading
+}
+
+// stopReading lets the connection end once all that was handed over is
+// answered.
+func (c *Conn) stopReading() {
+	c.mu.Lock()
+	c.reading = false
+	c.mu.Unlock()
+	wake(c.wakeReader)
+	wake(c.wakeWriter)
+}
+
+// fail remembers why a handler closes the connection.
+func (c *Conn) fail(why error) {
+	c.server.opts.Log.Debug("connection closed by the handler", "peer", c.RemoteAddr().String(), "err", why)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = false
+}
+
+// answer puts an answer in its place in the queue.
+func (c *Conn) answer(r *Request, a answer, resp Response) {
+	c.mu.Lock()
+	if r.state != unanswered {
+		c.mu.Unlock()
+		panic("transport: a request was answered twice")
+	}
+	r.state, r.response = a, resp
+	c.pending--
+	gone, head := c.ended, len(c.queue) > 0 && c.queue[0] == r
+	c.mu.Unlock()
+	if gone {
+		discard(r)
+		return
+	}
+	if head {
+		wake(c.wakeWriter)
+	}
+	wake(c.wakeReader)
+}
+
+// discard drops an answered request that is not going to be written.
+func discard(r *Request) {
+	if d, ok := r.response.(Discarder); ok {
+		d.Discard()
+	}
+	r.response = nil
+	r.Free()
+}
+
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// maxBatch bounds how many answers are sent in one write.
+const maxBatch = 64
+
+// writeLoop sends answers in request order until the connection ends.
+func (c *Conn) writeLoop() {
+	defer c.server.forget(c)
+	var batch []*Request
+	for {
+		var last bool
+		batch, last = c.ready(batch[:0])
+		if err := c.send(batch); err != nil {
+			c.logEnd(err)
+			c.cut(err)
+			return
+		}
+		clear(batch)
+		if last {
+			c.cut(io.EOF)
+			return
+		}
+		if len(batch) > 0 {
+			continue
+		}
+		select {
+		case <-c.wakeWriter:
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// ready takes the answered requests at the head of the queue. last says that
+// the connection ends behind them.
+func (c *Conn) ready(batch []*Request) (_ []*Request, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(c.queue) && n < maxBatch && c.queue[n].state != unanswered {
+		r := c.queue[n]
+		n++
+		batch = append(batch, r)
+		if r.state == answeredClose {
+			last = true
+			break
+		}
+	}
+	rest := copy(c.queue, c.queue[n:])
+	clear(c.queue[rest:])
+	c.queue = c.queue[:rest]
+	if rest == 0 && !c.reading && c.pending == 0 {
+		last = true
+	}
+	return batch, last
+}
+
+// send writes the answers of a batch with as few system calls as it can.
+func (c *Conn) send(batch []*Request) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	l := layouts.Get().(*Layout)
+	defer func() {
+		l.reset()
+		layouts.Put(l)
+		for _, r := range batch {
+			discard(r)
+		}
+	}()
+	for _, r := range batch {
+		if r.state != answered {
+			continue
+		}
+		resp := r.response
+		r.response = nil // laid out from here on, not discarded
+		if err := l.add(r.Header.Key, r.Header.Version, r.Header.CorrelationID, resp); err != nil {
+			return err
+		}
+	}
+	s := senders.Get().(*sender)
+	defer senders.Put(s)
+	return s.send(c.nc, l, c.beforeWrite)
+}
+
+func (c *Conn) beforeWrite() {
+	c.nc.SetWriteDeadline(time.Now().Add(c.server.opts.StallLimit))
+}
+
+// cut closes the socket at once and drops what was answered and not sent.
+func (c *Conn) cut(err error) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended, c.reading, c.err = true, false, err
+	var dropped []*Request // the unanswered ones are dropped by their answer
+	for _, r := range c.queue {
+		if r.state != unanswered {
+			dropped = append(dropped, r)
+		}
+	}
+	c.queue = nil
+	c.mu.Unlock()
+	close(c.closed)
+	c.nc.Close()
+	for _, r := range dropped {
+		discard(r)
+	}
+}

@@ -1,0 +1,58 @@
+package transport
+
+import (
+	"net"
+	"time"
+)
+
+// frameReader reads frames from a connection through a small buffer, so that a
+// small frame costs one system call and a large one is not copied.
+type frameReader struct {
+	nc    net.Conn
+	ahead []byte // received and not consumed yet, a part of buf
+	buf   []byte
+}
+
+// fill reads until at least n bytes, at most len(buf), are ahead. Every read
+// waits for so long at most; zero means for ever.
+func (f *frameReader) fill(n int, limit time.Duration) error {
+	if len(f.ahead) >= n {
+		return nil
+	}
+	f.ahead = f.buf[:copy(f.buf, f.ahead)]
+	for len(f.ahead) < n {
+		f.deadline(limit)
+		got, err := f.nc.Read(f.buf[len(f.ahead):])
+		f.ahead = f.buf[:len(f.ahead)+got]
+		if err != nil && len(f.ahead) < n {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *frameReader) deadline(limit time.Duration) {
+	if limit > 0 {
+		f.nc.SetReadDeadline(time.Now().Add(limit))
+	}
+}
+
+// rest reads a frame of size bytes, whose prefix is ahead. Beyond first bytes
+// it is allocated as its bytes come. The frame given is used up, also with an
+// error.
+func (f *frameReader) rest(frame *Frame, size int, limit time.Duration) (*Frame, error) {
+	used := copy(frame.buf, f.ahead[4:])
+	f.ahead = f.ahead[4+used:]
+	for used < size {
+		if used == len(frame.buf) {
+			frame = frame.grow(min(size, 2*used), used)
+		}
+		f.deadline(limit)
+		n, err := f.nc.Read(frame.buf[used:])
+		if used += n; err != nil && used < size {
+			frame.Release()
+			return nil, err
+		}
+	}
+	return frame, nil
+}

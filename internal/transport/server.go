@@ -1,0 +1,213 @@
+// Package transport carries Kafka's frames between sockets and handlers.
+//
+// Each connection has a reader and a writer goroutine. The reader hands
+// requests over one at a time, except that Produce requests may overlap
+// (R13.8); the writer sends the answers in the order of the requests. Memory
+// is bounded: a frame's size is checked against its key before it is
+// allocated, the bytes of all Produce requests of a listener are limited, and
+// an idle connection holds only its goroutines and a small read buffer.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/wire"
+)
+
+// Options of a listener. Zero values take the defaults named here.
+type Options struct {
+	// Name is the listener's name, such as PLAINTEXT; handlers see it by
+	// Conn.Listener.
+	Name string
+	// Versions is what the listener serves; BrokerVersions by default.
+	Versions *wire.Versions
+	// MaxRequest bounds the frames of Produce and of private keys, in bytes
+	// (socket.request.max.bytes; 100 MiB). Other keys are bounded by the
+	// smaller of it and 8 MiB.
+	MaxRequest int
+	// IdleLimit closes a connection that sent nothing for so long and waits
+	// for no answer (connections.max.idle.ms; 10 minutes).
+	IdleLimit time.Duration
+	// StallLimit closes a connection that takes no bytes, or stops in the
+	// middle of a frame, for so long (30 seconds).
+	StallLimit time.Duration
+	// MaxInFlight bounds the bytes of Produce requests that are held at one
+	// time (512 MiB). Readers wait when it is reached.
+	MaxInFlight int64
+	// MaxPipelined bounds the Produce requests of one connection that are
+	// handed over and not answered (64).
+	MaxPipelined int
+	Log          *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Versions == nil {
+		o.Versions = wire.BrokerVersions
+	}
+	if o.MaxRequest <= 0 {
+		o.MaxRequest = 100 << 20
+	}
+	if o.IdleLimit <= 0 {
+		o.IdleLimit = 10 * time.Minute
+	}
+	if o.StallLimit <= 0 {
+		o.StallLimit = 30 * time.Second
+	}
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = 512 << 20
+	}
+	if o.MaxPipelined <= 0 {
+		o.MaxPipelined = 64
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Server is one listener and its connections.
+type Server struct {
+	opts     Options
+	listener net.Listener
+	budget   *budget
+	handlers sync.WaitGroup // reader and writer of every connection
+	stopping chan struct{}
+
+	mu     sync.Mutex
+	conns  map[*Conn]struct{}
+	closed bool
+}
+
+// Listen opens a TCP listener; port 0 lets the kernel choose.
+func Listen(addr string, opts Options) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return NewServer(l, opts), nil
+}
+
+// NewServer serves connections of any listener.
+func NewServer(l net.Listener, opts Options) *Server {
+	opts = opts.withDefaults()
+	return &Server{
+		opts:     opts,
+		listener: l,
+		budget:   newBudget(opts.MaxInFlight),
+		stopping: make(chan struct{}),
+		conns:    make(map[*Conn]struct{}),
+	}
+}
+
+// Addr is the address that the listener is bound to.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve accepts connections until Close; it returns nil then, and the error of
+// a listener that failed otherwise.
+func (s *Server) Serve(h Handler) error {
+	for delay := time.Duration(0); ; {
+		nc, err := s.listener.Accept()
+		switch {
+		case err == nil:
+			delay = 0
+			s.start(nc, h)
+		case s.isClosed():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept on %s: %w", s.Addr(), err)
+		default: // out of descriptors, mostly: wait for some to be closed
+			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+			s.opts.Log.Warn("accept failed", "addr", s.Addr().String(), "err", err, "retry_in", delay)
+			select {
+			case <-time.After(delay):
+			case <-s.stopping:
+				return nil
+			}
+		}
+	}
+}
+
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+func (s *Server) start(nc net.Conn, h Handler) {
+	c := newConn(s, nc)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		nc.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.handlers.Add(2)
+	s.mu.Unlock()
+	go func() { defer s.handlers.Done(); c.readLoop(h) }()
+	go func() { defer s.handlers.Done(); c.writeLoop() }()
+}
+
+func (s *Server) forget(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// Connections is how many connections are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// InFlight is how many bytes of Produce requests are held.
+func (s *Server) InFlight() int64 {
+	s.budget.mu.Lock()
+	defer s.budget.mu.Unlock()
+	return s.budget.used
+}
+
+// Close stops accepting and reading. Requests that were handed over are still
+// answered until ctx ends; then the connections are cut. It returns when all
+// goroutines of the listener are gone; the error is ctx's when it had to cut.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	conns := s.snapshot()
+	s.mu.Unlock()
+	if first {
+		close(s.stopping)
+		s.listener.Close()
+	}
+	for _, c := range conns {
+		c.stopReading()
+	}
+	done := make(chan struct{})
+	go func() { s.handlers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range conns {
+		c.cut(net.ErrClosed)
+	}
+	<-done
+	return ctx.Err()
+}
+
+func (s *Server) snapshot() []*Conn {
+	conns := make([]*Conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
