@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/quorum"
 )
 
 // A segment is a header followed by frames (docs/format/quorum-wal.md):
@@ -43,17 +44,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errBadFrame says that the bytes at a position are no frame.
 var errBadFrame = errors.New("not a frame")
-
-// Snapshot names the checkpoint that stands in for the entries up to Index.
-type Snapshot struct {
-	Index, Term uint64
-	// End and Epoch are the checkpoint's id: the exclusive end offset, and the
-	// epoch of the last record before it.
-	End   model.Offset
-	Epoch model.Epoch
-	// Conf is the configuration in force at Index.
-	Conf *pb.ConfState
-}
 
 func appendHeader(dst []byte, sequence uint64) []byte {
 	start := len(dst)
@@ -111,7 +101,7 @@ func appendState(dst []byte, durable uint64, hs *pb.HardState) []byte {
 // appendSnapshot writes index u64 | term u64 | end i64 | epoch i32 | auto-leave
 // u8 | four lists of node ids: voters, learners, outgoing voters, next learners;
 // a list is a count u32 and the ids, u64 each.
-func appendSnapshot(dst []byte, durable uint64, s Snapshot) []byte {
+func appendSnapshot(dst []byte, durable uint64, s quorum.Snapshot) []byte {
 	dst, start := beginFrame(dst, kindSnapshot, durable)
 	dst = binary.BigEndian.AppendUint64(dst, s.Index)
 	dst = binary.BigEndian.AppendUint64(dst, s.Term)
@@ -144,10 +134,13 @@ func nextFrame(b []byte) (frame, int, error) {
 		return frame{}, 0, errBadFrame
 	}
 	n := binary.BigEndian.Uint32(b)
-	if n < frameMinLength || n > maxFrame || int(n) > len(b)-framePrefix {
+	if n < frameMinLength || n > maxFrame || int64(n) > int64(len(b)-framePrefix) {
 		return frame{}, 0, errBadFrame
 	}
 	body := b[framePrefix : framePrefix+int(n)]
+	if k := kind(body[8]); k < kindEntry || k > kindSnapshot {
+		return frame{}, 0, errBadFrame
+	}
 	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(b[4:]) {
 		return frame{}, 0, errBadFrame
 	}
@@ -185,26 +178,28 @@ func (f frame) state() (*pb.HardState, error) {
 	}, nil
 }
 
-func (f frame) snapshot() (Snapshot, error) {
+func (f frame) snapshot() (quorum.Snapshot, error) {
 	b := f.body
 	if len(b) < 29 {
-		return Snapshot{}, fmt.Errorf("a snapshot marker of %d bytes is too short", len(b))
+		return quorum.Snapshot{}, fmt.Errorf("a snapshot marker of %d bytes is too short", len(b))
 	}
-	s := Snapshot{
-		Index: binary.BigEndian.Uint64(b), Term: binary.BigEndian.Uint64(b[8:]),
-		End:   model.Offset(binary.BigEndian.Uint64(b[16:])),
-		Epoch: model.Epoch(binary.BigEndian.Uint32(b[24:])),
-		Conf:  &pb.ConfState{AutoLeave: new(b[28] == 1)},
+	s := quorum.Snapshot{
+		Point: quorum.Point{
+			Index: binary.BigEndian.Uint64(b), Term: binary.BigEndian.Uint64(b[8:]),
+			End:   model.Offset(binary.BigEndian.Uint64(b[16:])),
+			Epoch: model.Epoch(binary.BigEndian.Uint32(b[24:])),
+		},
+		Conf: &pb.ConfState{AutoLeave: new(b[28] == 1)},
 	}
 	b = b[29:]
 	for _, list := range []*[]uint64{&s.Conf.Voters, &s.Conf.Learners, &s.Conf.VotersOutgoing, &s.Conf.LearnersNext} {
 		if len(b) < 4 {
-			return Snapshot{}, errors.New("a snapshot marker ends within its configuration")
+			return quorum.Snapshot{}, errors.New("a snapshot marker ends within its configuration")
 		}
 		n := int(binary.BigEndian.Uint32(b))
 		b = b[4:]
 		if n > len(b)/8 {
-			return Snapshot{}, errors.New("a snapshot marker ends within its configuration")
+			return quorum.Snapshot{}, errors.New("a snapshot marker ends within its configuration")
 		}
 		for i := range n {
 			*list = append(*list, binary.BigEndian.Uint64(b[8*i:]))
