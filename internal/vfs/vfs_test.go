@@ -1,0 +1,226 @@
+package vfs_test
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+// both runs a test on the machine's file system and on the one in memory.
+func both(t *testing.T, run func(t *testing.T, fs vfs.FS, dir string)) {
+	t.Run("os", func(t *testing.T) { run(t, vfs.OS, t.TempDir()) })
+	t.Run("mem", func(t *testing.T) {
+		m := vfs.NewMem()
+		must(t, m.MkdirAll("/data/d"))
+		run(t, m, "/data/d")
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, fs vfs.FS, path, content string) {
+	t.Helper()
+	f, err := fs.Create(path)
+	must(t, err)
+	_, err = f.WriteAt([]byte(content), 0)
+	must(t, err)
+	must(t, f.Close())
+}
+
+func get(t *testing.T, fsys vfs.FS, path string) string {
+	t.Helper()
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "(none)"
+	}
+	must(t, err)
+	defer f.Close()
+	size, err := f.Size()
+	must(t, err)
+	b := make([]byte, size)
+	if size > 0 {
+		_, err = f.ReadAt(b, 0)
+		must(t, err)
+	}
+	return string(b)
+}
+
+func TestFilesBehaveAlikeOnBothDisks(t *testing.T) {
+	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+		put(t, fsys, a, "first")
+		f, err := fsys.Open(a)
+		must(t, err)
+		n, err := f.WriteVecAt([][]byte{[]byte("se"), nil, []byte("cond")}, 5)
+		if n != 6 || err != nil {
+			t.Fatalf("WriteVecAt = %d, %v", n, err)
+		}
+		must(t, f.Truncate(13))
+		must(t, f.Sync())
+		must(t, f.Close())
+		if got := get(t, fsys, a); got != "firstsecond\x00\x00" {
+			t.Errorf("content %q", got)
+		}
+		must(t, fsys.Rename(a, b))
+		must(t, fsys.SyncDir(dir))
+		if _, err := fsys.Open(a); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("renamed file still opens: %v", err)
+		}
+		must(t, fsys.MkdirAll(filepath.Join(dir, "x/y")))
+		infos, err := fsys.ReadDir(dir)
+		must(t, err)
+		if len(infos) != 2 || infos[0].Name != "b" || infos[0].Size != 13 || infos[1].Name != "x" || !infos[1].Dir {
+			t.Errorf("ReadDir = %+v", infos)
+		}
+		must(t, fsys.Remove(b))
+		must(t, fsys.RemoveAll(filepath.Join(dir, "x")))
+		must(t, fsys.RemoveAll(filepath.Join(dir, "x")))
+		if infos, _ := fsys.ReadDir(dir); len(infos) != 0 {
+			t.Errorf("left over: %+v", infos)
+		}
+	})
+}
+
+func TestManyBuffersGoOutWhole(t *testing.T) {
+	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		f, err := fsys.Create(filepath.Join(dir, "f"))
+		must(t, err)
+		defer f.Close()
+		bufs := make([][]byte, 3000)
+		for i := range bufs {
+			bufs[i] = []byte{byte(i), byte(i >> 8)}
+		}
+		n, err := f.WriteVecAt(bufs, 1)
+		if n != 6000 || err != nil {
+			t.Fatalf("WriteVecAt = %d, %v", n, err)
+		}
+		got := get(t, fsys, filepath.Join(dir, "f"))
+		for i := range 3000 {
+			if got[1+2*i] != byte(i) || got[2+2*i] != byte(i>>8) {
+				t.Fatalf("buffer %d is wrong", i)
+			}
+		}
+	})
+}
+
+func TestALockHasOneHolder(t *testing.T) {
+	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		l, err := fsys.Lock(filepath.Join(dir, ".lock"))
+		must(t, err)
+		if _, err := fsys.Lock(filepath.Join(dir, ".lock")); err == nil {
+			t.Fatal("locked twice")
+		}
+		must(t, l.Close())
+		l, err = fsys.Lock(filepath.Join(dir, ".lock"))
+		must(t, err)
+		must(t, l.Close())
+	})
+}
+
+func TestACrashKeepsOnlyWhatWasSynced(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("/d"))
+	must(t, m.SyncDir("/"))
+	put(t, m, "/d/a", "old")
+	f, err := m.Open("/d/a")
+	must(t, err)
+	must(t, f.Sync())
+	if got := get(t, m.CrashClone(vfs.CrashOptions{}), "/d/a"); got != "(none)" {
+		t.Errorf("the name was not synced, yet there is %q", got)
+	}
+	must(t, m.SyncDir("/d"))
+	_, err = f.WriteAt([]byte("new!"), 0)
+	must(t, err)
+	must(t, m.Rename("/d/a", "/d/b"))
+
+	c := m.CrashClone(vfs.CrashOptions{})
+	if a, b := get(t, c, "/d/a"), get(t, c, "/d/b"); a != "old" || b != "(none)" {
+		t.Errorf("after the crash a=%q b=%q", a, b)
+	}
+	if b := get(t, m, "/d/b"); b != "new!" {
+		t.Errorf("the original changed: %q", b)
+	}
+	k := m.Clone()
+	if a, b := get(t, k, "/d/a"), get(t, k, "/d/b"); a != "(none)" || b != "new!" {
+		t.Errorf("a killed process loses nothing, but a=%q b=%q", a, b)
+	}
+	if a := get(t, k.CrashClone(vfs.CrashOptions{}), "/d/a"); a != "old" {
+		t.Errorf("a kill synced something: a=%q", a)
+	}
+}
+
+func TestACrashMayKeepAnyPrefix(t *testing.T) {
+	m := vfs.NewMem()
+	put(t, m, "/a", "")
+	must(t, m.SyncDir("/"))
+	f, err := m.Open("/a")
+	must(t, err)
+	for i, s := range []string{"aaaa", "bbbb", "cccc"} {
+		_, err := f.WriteAt([]byte(s), int64(4*i))
+		must(t, err)
+	}
+	whole := "aaaabbbbcccc"
+	seen := map[string]bool{}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		got := get(t, m.CrashClone(vfs.CrashOptions{Rand: r}), "/a")
+		if whole[:len(got)] != got {
+			t.Fatalf("%q is no prefix", got)
+		}
+		seen[got] = true
+	}
+	if len(seen) != len(whole)+1 {
+		t.Errorf("saw %d prefixes, want %d", len(seen), len(whole)+1)
+	}
+}
+
+func TestAFaultTakesThePlaceOfTheOperation(t *testing.T) {
+	boom := errors.New("boom")
+	var fail vfs.OpKind
+	m := vfs.NewMem()
+	f := vfs.Faulty(m, func(op vfs.Op) error {
+		if op.Kind == fail {
+			return boom
+		}
+		return nil
+	})
+	put(t, f, "/a", "x")
+	file, err := f.Open("/a")
+	must(t, err)
+	buf := []byte{0}
+	ops := map[vfs.OpKind]func() error{
+		vfs.OpOpen:      func() error { _, err := f.Open("/a"); return err },
+		vfs.OpCreate:    func() error { _, err := f.Create("/a"); return err },
+		vfs.OpRename:    func() error { return f.Rename("/a", "/b") },
+		vfs.OpRemove:    func() error { return f.Remove("/a") },
+		vfs.OpRemoveAll: func() error { return f.RemoveAll("/a") },
+		vfs.OpMkdir:     func() error { return f.MkdirAll("/m") },
+		vfs.OpReadDir:   func() error { _, err := f.ReadDir("/"); return err },
+		vfs.OpStat:      func() error { _, err := f.Stat("/a"); return err },
+		vfs.OpSyncDir:   func() error { return f.SyncDir("/") },
+		vfs.OpLock:      func() error { _, err := f.Lock("/l"); return err },
+		vfs.OpRead:      func() error { _, err := file.ReadAt(buf, 0); return err },
+		vfs.OpWrite:     func() error { _, err := file.WriteVecAt([][]byte{buf, buf}, 1); return err },
+		vfs.OpTruncate:  func() error { return file.Truncate(0) },
+		vfs.OpSync:      file.Sync,
+	}
+	for kind, op := range ops {
+		fail = kind
+		if err := op(); !errors.Is(err, boom) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	fail = ""
+	if got := get(t, f, "/a"); got != "x" {
+		t.Errorf("a failed operation had an effect: %q", got)
+	}
+}
