@@ -3,6 +3,7 @@
 package sessions
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -38,11 +39,15 @@ type Partition struct {
 	Wish Wish
 	Data any
 
+	// What the client was last told and took: UnknownOffset makes the next
+	// answer include the partition.
 	sentHW       model.Offset
 	sentLogStart model.Offset
+	forgotten    bool
 }
 
-// Request is the session part of a fetch request.
+// Request is the session part of a fetch request. Wishes is kept; a partition
+// that is named twice counts once, by its last wish.
 type Request struct {
 	ID, Epoch  int32
 	UsesIDs    bool // Fetch v13 and up
@@ -69,35 +74,265 @@ type Config struct {
 	NextID     func() int32
 }
 
-// Cache holds the sessions of a broker. It has one owner at a time.
-type Cache struct{ cfg Config }
-
-// New returns an empty cache.
-func New(cfg Config) *Cache { return &Cache{cfg: cfg} }
-
-// Turn is one request and its answer.
-type Turn struct{}
-
-// Begin opens a turn: it finds the session, applies the request to it. An error
-// is the top-level error of the answer, with session id 0 and no partitions:
-// FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-// FETCH_SESSION_TOPIC_ID_ERROR (R3.24). req.Wishes is kept.
-func (c *Cache) Begin(now model.Time, req Request) (*Turn, model.Error) { return &Turn{}, model.None }
-
-// Partitions returns all partitions to fetch, in the order to fetch them. The
-// slice is valid until the turn ends.
-func (t *Turn) Partitions() []*Partition { return nil }
-
-// Changed returns the partitions that this request added or changed.
-func (t *Turn) Changed() []*Partition { return nil }
-
-// Answer ends the turn. results are parallel to Partitions. include(i) is
-// called for each partition that goes into the answer, in order. It returns the
-// session id of the answer, or INVALID_FETCH_SESSION_EPOCH when a newer request
-// overtook this one; the answer is empty then.
-func (c *Cache) Answer(now model.Time, t *Turn, results []Result, include func(i int)) (int32, model.Error) {
-	return 0, model.None
+// Cache holds the sessions of a broker. It has one owner at a time: a Turn and
+// its partitions are read only by whoever holds the Cache.
+type Cache struct {
+	cfg  Config
+	byID map[int32]*session
 }
 
+// session is what one client fetches again and again.
+type session struct {
+	id         int32
+	epoch      int32 // that the next request must carry
+	usesIDs    bool
+	privileged bool
+	created    model.Time
+	lastUsed   model.Time
+	order      []*Partition // as they are to be read next
+	byKey      map[Key]*Partition
+}
+
+// Turn is one request and its answer.
+type Turn struct {
+	session     *session // nil for a fetch outside of any session
+	fresh       bool     // session is new, to be registered with the answer
+	epoch       int32    // of the request
+	partitions  []*Partition
+	changed     []*Partition
+	incremental bool
+}
+
+// New returns an empty cache.
+func New(cfg Config) *Cache { return &Cache{cfg: cfg, byID: map[int32]*session{}} }
+
 // Len is the number of sessions.
-func (c *Cache) Len() int { return 0 }
+func (c *Cache) Len() int { return len(c.byID) }
+
+// Begin opens a turn: it finds the session and applies the request to it. An
+// error is the top-level error of the answer, with session id 0 and no
+// partitions: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+// FETCH_SESSION_TOPIC_ID_ERROR (R3.24).
+func (c *Cache) Begin(now model.Time, req Request) (*Turn, model.Error) {
+	if req.Epoch == InitialEpoch || req.Epoch == FinalEpoch {
+		delete(c.byID, req.ID)
+		return fullTurn(now, req), model.None
+	}
+	s := c.byID[req.ID]
+	switch {
+	case s == nil:
+		return nil, model.ErrFetchSessionIDNotFound
+	case s.epoch != req.Epoch:
+		return nil, model.ErrInvalidFetchSessionEpoch
+	case s.usesIDs != req.UsesIDs:
+		return nil, model.ErrFetchSessionTopicIDError
+	}
+	changed := s.update(req)
+	if len(s.order) == 0 {
+		delete(c.byID, s.id)
+		return &Turn{}, model.None
+	}
+	s.epoch = nextEpoch(s.epoch)
+	s.lastUsed = now
+	return &Turn{session: s, epoch: req.Epoch, partitions: s.order, changed: changed, incremental: true}, model.None
+}
+
+// fullTurn is a turn whose request names every partition.
+func fullTurn(now model.Time, req Request) *Turn {
+	t := &Turn{}
+	if req.Epoch == FinalEpoch || len(req.Wishes) == 0 {
+		t.partitions = make([]*Partition, len(req.Wishes))
+		for i := range req.Wishes {
+			t.partitions[i] = &req.Wishes[i]
+		}
+		t.changed = t.partitions
+		return t
+	}
+	s := &session{
+		epoch: nextEpoch(InitialEpoch), usesIDs: req.UsesIDs, privileged: req.Privileged, created: now, lastUsed: now,
+		order: make([]*Partition, 0, len(req.Wishes)), byKey: make(map[Key]*Partition, len(req.Wishes)),
+	}
+	for i := range req.Wishes {
+		if p := &req.Wishes[i]; !s.change(p) {
+			s.add(p)
+		}
+	}
+	t.session, t.fresh, t.partitions, t.changed = s, true, s.order, s.order
+	return t
+}
+
+// change takes the new wish for a partition that the session has.
+func (s *session) change(w *Partition) bool {
+	p := s.byKey[w.Key]
+	if p != nil {
+		p.Wish = w.Wish
+	}
+	return p != nil
+}
+
+// add appends a partition that the session does not have; p is kept.
+func (s *session) add(p *Partition) {
+	p.sentHW, p.sentLogStart = model.UnknownOffset, model.UnknownOffset
+	s.byKey[p.Key] = p
+	s.order = append(s.order, p)
+}
+
+// update applies the changes of an incremental request: new wishes first, then
+// what to forget.
+func (s *session) update(req Request) []*Partition {
+	changed := make([]*Partition, 0, len(req.Wishes))
+	for i := range req.Wishes {
+		w := &req.Wishes[i]
+		if !s.change(w) {
+			p := *w // not to keep the whole request for one partition
+			s.add(&p)
+		}
+		changed = append(changed, s.byKey[w.Key])
+	}
+	if len(req.Forget) == 0 {
+		return changed
+	}
+	for _, k := range req.Forget {
+		if p := s.byKey[k]; p != nil {
+			p.forgotten = true
+			delete(s.byKey, k)
+		}
+	}
+	s.order = withoutForgotten(s.order)
+	return withoutForgotten(changed)
+}
+
+// withoutForgotten copies, because an earlier turn may still hold the list.
+func withoutForgotten(list []*Partition) []*Partition {
+	out := make([]*Partition, 0, len(list))
+	for _, p := range list {
+		if !p.forgotten {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Partitions returns all partitions to fetch, in the order to fetch them.
+func (t *Turn) Partitions() []*Partition { return t.partitions }
+
+// Changed returns the partitions that this request added or changed.
+func (t *Turn) Changed() []*Partition { return t.changed }
+
+// Answer ends the turn. results are parallel to Partitions. include(i) is
+// called, in order, for each partition that belongs into the answer: all of
+// them, or in an incremental answer those with news (R3.25). It returns the
+// session id of the answer; INVALID_FETCH_SESSION_EPOCH when a newer request
+// overtook this one, whose answer is then empty.
+func (c *Cache) Answer(now model.Time, t *Turn, results []Result, include func(i int)) (int32, model.Error) {
+	s := t.session
+	if t.incremental && s.epoch != nextEpoch(t.epoch) {
+		return s.id, model.ErrInvalidFetchSessionEpoch
+	}
+	withRecords := 0
+	for i, p := range t.partitions {
+		if p.note(results[i]) || !t.incremental {
+			include(i)
+		}
+		if results[i].Records {
+			withRecords++
+		}
+	}
+	if s == nil {
+		return 0, model.None
+	}
+	if withRecords > 0 && withRecords < len(t.partitions) {
+		s.order = served(t.partitions, results, withRecords)
+	}
+	if t.fresh && !c.register(now, s) {
+		return 0, model.None
+	}
+	return s.id, model.None
+}
+
+// note says whether r is news to the client and remembers what it will have
+// been told. An error, or a divergence that makes a follower drop the rest of
+// the answer, leaves nothing told: the next answer includes the partition.
+func (p *Partition) note(r Result) bool {
+	news := r.Err != model.None || r.Records || r.Diverging || r.Preferred || r.HW != p.sentHW || r.LogStart != p.sentLogStart
+	p.sentHW, p.sentLogStart = r.HW, r.LogStart
+	if r.Err != model.None || r.Diverging {
+		p.sentHW = model.UnknownOffset
+	}
+	return news
+}
+
+// served moves the partitions that returned records to the end (fairness).
+func served(list []*Partition, results []Result, withRecords int) []*Partition {
+	out := make([]*Partition, len(list))
+	front, back := 0, len(list)-withRecords
+	for i, p := range list {
+		if results[i].Records {
+			out[back] = p
+			back++
+		} else {
+			out[front] = p
+			front++
+		}
+	}
+	return out
+}
+
+// register gives a new session a slot and an id, if there is a slot.
+func (c *Cache) register(now model.Time, s *session) bool {
+	if len(c.byID) >= c.cfg.Slots && !c.evict(now, s) {
+		return false
+	}
+	id := c.cfg.NextID() & math.MaxInt32
+	for id == 0 || c.byID[id] != nil {
+		id = (id + 1) & math.MaxInt32
+	}
+	s.id, s.lastUsed = id, now
+	c.byID[id] = s
+	return true
+}
+
+// evict frees a slot for s: that of a session that was idle too long, else that
+// of the least valuable session if it is worth less than s (R3.26). A session
+// of a consumer is worth less than one of a follower, a small one less than a
+// large one. Sessions younger than EvictAfter are safe, but those of consumers
+// are not safe from followers.
+func (c *Cache) evict(now model.Time, s *session) bool {
+	var idlest, victim *session
+	for _, o := range c.byID {
+		if idlest == nil || o.lastUsed < idlest.lastUsed || o.lastUsed == idlest.lastUsed && o.id < idlest.id {
+			idlest = o
+		}
+		young := now.Sub(o.created) <= c.cfg.EvictAfter
+		if young && (o.privileged || !s.privileged) {
+			continue
+		}
+		if o.lessThan(s) && (victim == nil || o.lessThan(victim) || !victim.lessThan(o) && o.id < victim.id) {
+			victim = o
+		}
+	}
+	if idlest != nil && now.Sub(idlest.lastUsed) > c.cfg.EvictAfter {
+		victim = idlest
+	}
+	if victim == nil {
+		return false
+	}
+	delete(c.byID, victim.id)
+	return true
+}
+
+// lessThan orders sessions by their worth.
+func (s *session) lessThan(o *session) bool {
+	if s.privileged != o.privileged {
+		return o.privileged
+	}
+	return len(s.order) < len(o.order)
+}
+
+// nextEpoch wraps to 1: 0 would mean a new session.
+func nextEpoch(e int32) int32 {
+	if e == math.MaxInt32 {
+		return 1
+	}
+	return e + 1
+}
