@@ -77,7 +77,7 @@ type (
 		// no follower state (R3.8).
 		Retry bool
 		// Answering says that the reply will be sent: the HW in it counts as
-		// told to this follower (R3.18).
+		// told to this follower (R3.18). A Reply with Now counts anyhow.
 		Answering bool
 	}
 
@@ -92,8 +92,10 @@ type (
 		Batches     []FetchedBatch // whole batches, CRC checked; empty when none. Not kept.
 	}
 	// LeaderOffsets answers Ready.AskLeader: the leader's own log bounds after
-	// it called our offset out of range (R4.13).
+	// it called our offset out of range (R4.13). Err says that the leader could
+	// not be asked; the next fetch asks again.
 	LeaderOffsets struct {
+		Err         model.Error
 		LeaderEpoch model.Epoch // that the question carried
 		LogStart    model.Offset
 		LEO         model.Offset
@@ -152,11 +154,13 @@ type FetchedBatch struct {
 // Ready is what the shell must do after a Step, in the order of the fields.
 // Pointers and slices are valid until the next Step of the same partition.
 type Ready struct {
-	// Err refuses the input that was stepped; the other fields still count.
+	// Err refuses the input that was stepped; the other fields still count. A
+	// fetch that is refused has the error in its Reply too.
 	Err model.Error
 
-	// Truncate: cut the local log, then Step(Truncated). Never together with
-	// an append in flight (R4.2a).
+	// Truncate: cut the local log, then Step(Truncated). Never while an append
+	// is in flight (R4.2a). A restart may come together with the Append to be
+	// written after it (R4.10); Step(Truncated) then comes first.
 	Truncate *Truncate
 	// PersistEpochs: write the leader-epoch checkpoint with fsync, then
 	// Step(EpochPersisted).
@@ -166,7 +170,9 @@ type Ready struct {
 	// Duplicate: the produced batch was written before; answer with these
 	// offsets and wait as for new ones (R2.11).
 	Duplicate *Append
-	// RaiseLogStart: move the log start offset of the local log up to here.
+	// RaiseLogStart: move the log start offset of the local log up to here, then
+	// Step(LogStartMoved). After DeleteRecords it is always set, with the offset
+	// to wait for, and may be where the log starts already.
 	RaiseLogStart *model.Offset
 	// AlterISR: propose to the controller, then Step(ISRAnswer).
 	AlterISR *AlterISR
@@ -263,11 +269,11 @@ type (
 	// Cut says exactly what a truncation removed (R13.3).
 	Cut struct {
 		From, To    model.Offset // removed [From, To)
-		BelowHW     bool
+		BelowHW     bool         // whether it took records below the local HW
 		HWBefore    model.Offset
 		Epochs      []model.EpochStart // epoch entries that the removed range had
-		LeaderEpoch model.Epoch
-		Rule        string // rule number, such as "R4.11"
+		LeaderEpoch model.Epoch        // of the leader that this replica follows
+		Rule        string             // rule number, such as "R4.11"
 	}
 )
 

@@ -60,7 +60,7 @@ type Config struct {
 	Peers *Peers
 
 	LEO, HW, LogStart model.Offset
-	LEOPos            model.Position // where LEO lies; zero when not known
+	LEOPos            model.Position // where LEO lies; UnknownPosition when not known
 	Epochs            []model.EpochStart
 	Producers         *producers.State // of the log up to LEO; kept; nil for an empty one
 }
@@ -102,6 +102,30 @@ type Partition struct {
 	out    scratch
 }
 
+// scratch is what a Ready points to, kept so that a Step does not allocate.
+type scratch struct {
+	Ready
+	reply     Reply
+	append    Append
+	truncate  Truncate
+	persist   PersistEpochs
+	raise     model.Offset
+	fetchFrom model.BrokerID
+	cut       Cut
+	reasons   []Reason
+}
+
+func (s *scratch) reset() {
+	s.reasons = s.reasons[:0]
+	s.Ready = Ready{}
+}
+
+// because adds a reason to the Ready.
+func (s *scratch) because(r Reason) {
+	s.reasons = append(s.reasons, r)
+	s.Reasons = s.reasons
+}
+
 // New returns the replica of a log as it was found. It has no role before its
 // first Assign. HW is clamped into [LogStart, LEO] (R8.16).
 func New(cfg Config) *Partition {
@@ -134,7 +158,7 @@ func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 	p.out.reset()
 	before, epoch := p.Marks(), p.epoch
 	if p.role == Stopped {
-		p.out.Err = p.stopErr
+		p.refuseStopped(in)
 		return p.out.Ready
 	}
 	switch in := in.(type) {
@@ -171,4 +195,13 @@ func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 	}
 	p.check(before, epoch)
 	return p.out.Ready
+}
+
+// refuseStopped answers an input to a replica that is gone.
+func (p *Partition) refuseStopped(in Input) {
+	p.out.Err = p.stopErr
+	if in, ok := in.(*FetchRequest); ok {
+		p.newReply(in)
+		p.refuse(p.stopErr, Reason{Code: ReplicaStopped, Broker: model.NoBroker})
+	}
 }

@@ -1,6 +1,10 @@
 package partition
 
-import "github.com/tidemark-log/tidemark/internal/core/model"
+import (
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
 
 // Peer is what the metadata image says about a broker: whether it may be in an
 // ISR (R5.5) and where it stands.
@@ -25,11 +29,11 @@ type RemoteView struct {
 	ID           model.BrokerID
 	LEO          model.Offset // RemoteLEO; UnknownOffset before its first fetch
 	LogStart     model.Offset
-	LastFetch    model.Time
-	LastCaughtUp model.Time
+	LastFetch    model.Time // Never before its first
+	LastCaughtUp model.Time // Never when it was not
 	Epoch        model.BrokerEpoch
 	InISR        bool
-	// Why it is outside the ISR, or may not join.
+	// Why it is outside the ISR; NoReason for a member.
 	Why Reason
 }
 
@@ -48,4 +52,62 @@ type View struct {
 	Remotes        []RemoteView
 	// HoldsHW names the replica or rule that holds the high watermark.
 	HoldsHW Reason
+}
+
+// View returns what people are shown of this replica. It allocates.
+func (p *Partition) View() View {
+	l := &p.lead
+	v := View{
+		Role: p.role, Leader: p.leader, LeaderEpoch: p.epoch, PartitionEpoch: p.partitionEpoch,
+		Marks: p.Marks(), EpochStart: l.start, MinISR: p.minISR(), PendingISR: l.pending,
+		Replicas: slices.Clone(p.replicas), ISR: slices.Clone(l.isr), MaximalISR: slices.Clone(l.maximal),
+		HoldsHW: p.HoldsHW(),
+	}
+	for i := range l.remotes {
+		r := &l.remotes[i]
+		v.Remotes = append(v.Remotes, RemoteView{
+			ID: r.id, LEO: r.leo, LogStart: r.logStart, LastFetch: r.lastFetch, LastCaughtUp: r.caughtUp,
+			Epoch: r.epoch, InISR: slices.Contains(l.isr, r.id), Why: p.whyOutside(r),
+		})
+	}
+	return v
+}
+
+// whyOutside is why r is outside the ISR; NoReason for a member.
+func (p *Partition) whyOutside(r *remote) Reason {
+	why := Reason{Code: p.mayJoin(r), Broker: r.id, Offset: r.leo}
+	switch {
+	case slices.Contains(p.lead.isr, r.id):
+		return Reason{Broker: model.NoBroker}
+	case why.Code != NoReason:
+	case r.leo < p.hw:
+		why.Code, why.Bound = JoinBehindHW, p.hw
+	case r.leo < p.lead.start:
+		why.Code, why.Bound = JoinBehindEpoch, p.lead.start
+	case slices.Contains(p.lead.maximal, r.id):
+		why.Code = JoinProposed
+	case p.lead.pending:
+		why.Code = JoinWaitsForISR
+	default:
+		why.Code = JoinAtNextFetch
+	}
+	return why
+}
+
+// HoldsHW names the replica or the rule that holds the HW where it is.
+func (p *Partition) HoldsHW() Reason {
+	switch {
+	case p.role == Stopped:
+		return Reason{Code: ReplicaStopped, Broker: model.NoBroker}
+	case p.role == Follower && p.leader != model.NoBroker:
+		return Reason{Code: HWFollows, Broker: p.leader, Offset: p.hw, Bound: p.leo, Epoch: p.epoch}
+	case p.role != Leader:
+		return Reason{Code: LostLeader, Broker: model.NoBroker, Epoch: p.epoch}
+	case p.lead.persisting:
+		return Reason{Code: EpochWaits, Broker: model.NoBroker, Epoch: p.epoch}
+	case len(p.lead.isr) < p.minISR():
+		return p.underMinISR(HWUnderMinISR)
+	}
+	_, _, held := p.slowest()
+	return held
 }
