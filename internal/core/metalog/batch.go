@@ -124,7 +124,7 @@ func (b *batch) finish(base model.Offset, epoch model.Epoch, timestamp model.Mil
 		h[i] = 0xff // no producer id, epoch, sequence
 	}
 	binary.BigEndian.PutUint32(h[57:], uint32(b.count))
-	binary.BigEndian.PutUint32(h[17:], crc32.Checksum(h[crcStart:], castagnoli))
+	binary.BigEndian.PutUint32(h[17:], checksum(h))
 	return b.b
 }
 
@@ -229,7 +229,7 @@ func checkHeader(raw []byte) (count int, control bool, err error) {
 	if raw[16] != 2 {
 		return 0, false, fmt.Errorf("magic %d is not 2", raw[16])
 	}
-	if crc32.Checksum(raw[crcStart:], castagnoli) != binary.BigEndian.Uint32(raw[17:]) {
+	if checksum(raw) != binary.BigEndian.Uint32(raw[17:]) {
 		return 0, false, errors.New("the checksum does not match")
 	}
 	attributes := binary.BigEndian.Uint16(raw[21:])
@@ -294,3 +294,5 @@ func varint(b []byte) (int64, []byte) {
 	}
 	return v, b[n:]
 }
+
+func checksum(raw []byte) uint32 { return crc32.Checksum(raw[crcStart:], castagnoli) }
