@@ -42,7 +42,7 @@ type Config struct {
 	// those of the controller; a node has only those of its roles.
 	Listeners               []Listener
 	ControllerListeners     []Listener
-	Advertised              []Listener // of the broker; one for each of Listeners; port 0 where the kernel chooses
+	Advertised              []Listener // of the broker, some or all of Listeners by name; port 0 where the kernel chooses
 	ControllerAdvertised    []Listener // of the controller
 	ControllerListenerNames []string
 	InterBrokerListener     string // name of the listener that brokers use among themselves
@@ -133,8 +133,7 @@ type Config struct {
 	MaxRequestPartitions   int // max.request.partition.size.limit
 	ConnectionSetupTimeout time.Duration
 
-	static  map[string]string // what the file and --set said
-	dynamic map[string]string // what the metadata log says over it
+	static map[string]string // what the file and --set said
 }
 
 // MetadataDir is the folder of the metadata log, its snapshots and the raft WAL.

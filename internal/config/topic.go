@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -66,12 +69,90 @@ type Topic struct {
 // TopicConfig folds the overrides of a topic over the broker-level keys of
 // BrokerDefaults. A value that does not parse, which validation never lets into
 // the metadata log, counts as absent.
-func TopicConfig(brokerDefaults, overrides map[string]string) Topic { return Topic{} }
+func TopicConfig(brokerDefaults, overrides map[string]string) Topic {
+	var t Topic
+	for key, m := range topicMeanings {
+		d, ok := Lookup(TopicResource, key)
+		if !ok || d.Internal {
+			continue
+		}
+		if v, ok := d.effective(brokerDefaults, overrides); ok {
+			m.topic(&t, v)
+		}
+	}
+	if v, ok := overrides[keyInternalSegment]; ok && ValidateTopic(keyInternalSegment, v) == nil {
+		topicMeanings[keyInternalSegment].topic(&t, v)
+	}
+	return t
+}
+
+// effective returns the value of a key: the override, else the best broker key
+// behind it that is set, else the default.
+func (d *Def) effective(brokerDefaults, overrides map[string]string) (string, bool) {
+	if v, ok := overrides[d.Name]; ok && d.check(v) == nil {
+		return v, true
+	}
+	for _, key := range d.Synonyms {
+		if v, ok := brokerDefaults[key]; ok {
+			if v = converted(d.Name, key, v); d.check(v) == nil {
+				return v, true
+			}
+		}
+	}
+	if d.Default == nil {
+		return "", false
+	}
+	return *d.Default, true
+}
+
+// converted turns the value of a broker key into the unit of the topic key that
+// it stands behind: hours and minutes become milliseconds.
+func converted(topicKey, brokerKey, value string) string {
+	unit := time.Duration(0)
+	switch {
+	case strings.HasSuffix(brokerKey, ".hours"):
+		unit = time.Hour
+	case strings.HasSuffix(brokerKey, ".minutes"):
+		unit = time.Minute
+	case topicKey != "retention.ms":
+		return value
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	switch {
+	case err != nil:
+		return value
+	case n < 0: // any negative retention keeps for ever
+		return "-1"
+	case unit != 0:
+		n *= unit.Milliseconds() // hours and minutes are 32 bits wide
+	}
+	return strconv.FormatInt(n, 10)
+}
 
 // ValidateTopic says whether a topic may set key to value. The error is one
 // sentence that names the key, the value and what is allowed.
-func ValidateTopic(key, value string) error { return nil }
+func ValidateTopic(key, value string) error {
+	d, ok := Lookup(TopicResource, key)
+	switch {
+	case !ok:
+		return unknownKey(TopicResource, key)
+	case key == keyRemoteStorage && readBool(value):
+		return fmt.Errorf("%s=%s is refused, because tiered storage is not available: leave it at false", key, value)
+	}
+	return d.check(value)
+}
 
 // ValidateTopicSet says whether these overrides of one topic fit together, each
 // of them by ValidateTopic and all of them by Kafka's rules between keys.
-func ValidateTopicSet(overrides map[string]string) error { return nil }
+func ValidateTopicSet(overrides map[string]string) error {
+	for _, key := range sortedKeys(overrides) {
+		if err := ValidateTopic(key, overrides[key]); err != nil {
+			return err
+		}
+	}
+	t := TopicConfig(nil, overrides)
+	if t.MinCompactionLag > t.MaxCompactionLag {
+		return fmt.Errorf("min.compaction.lag.ms is %v, which is more than max.compaction.lag.ms, %v: raise the one or lower the other", t.MinCompactionLag, t.MaxCompactionLag)
+	}
+	return nil
+}
