@@ -38,12 +38,11 @@ const (
 
 // Attribute bits of a batch (R8.2).
 const (
-	codecMask         = 0x07
-	logAppendTimeBit  = 0x08
-	transactionalBit  = 0x10
-	controlBit        = 0x20
-	deleteHorizonBit  = 0x40
-	undefinedAttrBits = ^int16(0x7f)
+	codecMask        = 0x07
+	logAppendTimeBit = 0x08
+	transactionalBit = 0x10
+	controlBit       = 0x20
+	deleteHorizonBit = 0x40
 )
 
 // Header holds every field in front of a batch's records (R8.2). Offsets and

@@ -1,0 +1,155 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+var (
+	errMalformed = errors.New("malformed record")
+	errTrailing  = errors.New("bytes follow the last record")
+)
+
+// scanBuffer is how much of a packed body is held at a time.
+const scanBuffer = 16 << 10
+
+// scan walks over the records of a body, either all in memory (src nil) or
+// unpacked piece by piece.
+type scan struct {
+	buf   []byte
+	pos   int
+	src   io.Reader
+	total int64 // bytes of the body before buf
+	err   error
+}
+
+// at is how many bytes of the body were consumed.
+func (s *scan) at() int64 { return s.total + int64(s.pos) }
+
+// more gets at least one more byte. It reports false at the end, or when the
+// body cannot be unpacked, which err then tells.
+func (s *scan) more() bool {
+	if s.src == nil || s.err != nil {
+		return false
+	}
+	s.total += int64(s.pos)
+	s.pos = 0
+	if s.total > maxInflated {
+		s.err = errTooLarge
+		return false
+	}
+	for tries := 0; tries < 100; tries++ {
+		n, err := s.src.Read(s.buf[:cap(s.buf)])
+		s.buf = s.buf[:n]
+		if n > 0 {
+			return true
+		}
+		if err == io.EOF {
+			s.src = nil
+			return false
+		}
+		if err != nil {
+			s.err = err
+			return false
+		}
+	}
+	s.err = io.ErrNoProgress
+	return false
+}
+
+// done reports whether the body is used up.
+func (s *scan) done() bool { return s.pos == len(s.buf) && !s.more() && s.err == nil }
+
+func (s *scan) skip(n int64) bool {
+	for n > int64(len(s.buf)-s.pos) {
+		n -= int64(len(s.buf) - s.pos)
+		s.pos = len(s.buf)
+		if !s.more() {
+			return false
+		}
+	}
+	s.pos += int(n)
+	return true
+}
+
+// varint reads a zigzag number of at most 10 bytes.
+func (s *scan) varint() (int64, bool) {
+	var u uint64
+	for shift := uint(0); shift < 70; shift += 7 {
+		if s.pos == len(s.buf) && !s.more() {
+			return 0, false
+		}
+		b := s.buf[s.pos]
+		s.pos++
+		u |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return int64(u>>1) ^ -int64(u&1), true
+		}
+	}
+	return 0, false
+}
+
+// facts are what a check needs of one record.
+type facts struct {
+	timestampDelta int64
+	offsetDelta    int64
+	nullKey        bool
+}
+
+// next reads one record up to its end. It reports false when the record is
+// malformed or the body cannot be unpacked.
+func (s *scan) next() (facts, bool) {
+	var f facts
+	size, ok := s.varint()
+	if !ok || size < 0 {
+		return f, false
+	}
+	end := s.at() + size
+	if !s.skip(1) { // attributes: none are defined
+		return f, false
+	}
+	if f.timestampDelta, ok = s.varint(); !ok {
+		return f, false
+	}
+	if f.offsetDelta, ok = s.varint(); !ok {
+		return f, false
+	}
+	key, ok := s.blob(end)
+	if !ok {
+		return f, false
+	}
+	f.nullKey = key < 0
+	if _, ok = s.blob(end); !ok {
+		return f, false
+	}
+	return f, s.headers(end) && s.at() == end
+}
+
+// blob skips a length and that many bytes; -1 means null.
+func (s *scan) blob(end int64) (int64, bool) {
+	n, ok := s.varint()
+	if !ok || n < -1 || n > end-s.at() {
+		return n, false
+	}
+	return n, n < 0 || s.skip(n)
+}
+
+func (s *scan) headers(end int64) bool {
+	n, ok := s.varint()
+	if !ok || n < 0 || n > end-s.at() {
+		return false
+	}
+	for range n {
+		if key, ok := s.blob(end); !ok || key < 0 {
+			return false
+		}
+		if _, ok := s.blob(end); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// scanners keeps buffers for packed bodies.
+var scanners = sync.Pool{New: func() any { return &scan{buf: make([]byte, 0, scanBuffer)} }}
