@@ -135,7 +135,11 @@ func (c *Config) describe(defs []*Def, source Source, dyn Dynamic, overrides map
 		e.add(d.Name, overrides, source)
 		c.addBrokerLayers(&e, d.Synonyms, dyn)
 		if len(d.Synonyms) > 0 {
-			if b, ok := Lookup(BrokerResource, d.Synonyms[0]); ok && b.Default != nil {
+			b, ok := Lookup(BrokerResource, d.Synonyms[0])
+			if !ok { // a group's key that lists itself
+				b = d
+			}
+			if b.Default != nil {
 				e.Synonyms = append(e.Synonyms, Synonym{Name: b.Name, Value: b.Default, Source: FromDefault})
 			}
 		}

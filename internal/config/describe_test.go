@@ -1,0 +1,115 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func entry(t *testing.T, entries []Entry, name string) Entry {
+	t.Helper()
+	for _, e := range entries {
+		if e.Name == name {
+			return e
+		}
+	}
+	t.Fatalf("%s is not described", name)
+	return Entry{}
+}
+
+func TestATopicsValueNamesWhereItComesFrom(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties", "log.retention.hours=2", "message.max.bytes=500")
+	dyn := Dynamic{Cluster: map[string]string{"message.max.bytes": "600"}, Broker: map[string]string{"message.max.bytes": "700"}}
+	entries := c.DescribeTopic(dyn, map[string]string{"max.message.bytes": "800", "internal.segment.bytes": "9"})
+	size := entry(t, entries, "max.message.bytes")
+	var got []string
+	for _, s := range size.Synonyms {
+		got = append(got, *s.Value)
+	}
+	if *size.Value != "800" || size.Source != FromTopic || strings.Join(got, " ") != "800 700 600 500 1048588" || size.Doc == "" {
+		t.Errorf("max.message.bytes is %s from %d with %v", *size.Value, size.Source, got)
+	}
+	age := entry(t, entries, "retention.ms")
+	if *age.Value != "7200000" || age.Source != FromFile || age.Synonyms[0].Name != "log.retention.hours" || *age.Synonyms[0].Value != "2" {
+		t.Errorf("retention.ms is %s from %d by %v", *age.Value, age.Source, age.Synonyms)
+	}
+	for _, e := range entries {
+		if e.Name == "internal.segment.bytes" {
+			t.Error("an internal key is described")
+		}
+	}
+}
+
+func TestSecretsAreNotDescribed(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties", "ssl.keystore.password=hunter2")
+	e := entry(t, c.DescribeBroker(Dynamic{}), "ssl.keystore.password")
+	if !e.Sensitive || e.Value != nil || len(e.Synonyms) != 1 || e.Synonyms[0].Value != nil {
+		t.Errorf("a password is described: %v", e)
+	}
+}
+
+func TestDynamicKeysChangeTheRunningConfiguration(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties")
+	changed := c.With(Dynamic{
+		Cluster: map[string]string{"producer.id.expiration.ms": "1000", "max.connections": "7", "broker.session.timeout.ms": "1"},
+		Broker:  map[string]string{"max.connections": "8", "max.connections.per.ip": "many"},
+	})
+	if changed.ProducerIDExpiration != time.Second || changed.MaxConnections != 8 {
+		t.Errorf("producer ids live %v, %d connections", changed.ProducerIDExpiration, changed.MaxConnections)
+	}
+	if changed.BrokerSessionTimeout != 9*time.Second || changed.MaxConnectionsPerIP != c.MaxConnectionsPerIP {
+		t.Error("a read-only key or a bad value changed the configuration")
+	}
+	if c.MaxConnections == 8 {
+		t.Error("the configuration before the change is not left alone")
+	}
+	if got := c.BrokerDefaults(Dynamic{Broker: map[string]string{keyMinISR: "1"}})[keyMinISR]; got != "1" || c.static[keyMinISR] != "2" {
+		t.Errorf("min.insync.replicas is %s over %s", got, c.static[keyMinISR])
+	}
+}
+
+func TestOnlyDynamicKeysMayBeAlteredOnABroker(t *testing.T) {
+	for kv, want := range map[string]string{
+		"message.max.bytes=1000":         "",
+		"log.cleaner.threads=2":          "",
+		"message.max.bytes=-1":           "give 0 or more",
+		"broker.session.timeout.ms=1000": "set it in the broker's file and restart it",
+		"listeners=PLAINTEXT://:1":       "set it in the broker's file and restart it",
+		"principal.builder.class=x.Y":    "Java classes cannot be loaded",
+		"message.max.byte=1":             "did you mean message.max.bytes",
+	} {
+		k, v, _ := strings.Cut(kv, "=")
+		err := ValidateBroker(k, v)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kv, err, want)
+		}
+	}
+	if err := ValidateGroup("consumer.session.timeout.ms", "0"); err == nil {
+		t.Error("a group takes a session timeout of 0")
+	}
+	if err := ValidateGroup("consumer.session.timeout.ms", "50000"); err != nil {
+		t.Error(err)
+	}
+	set := DescribeDefaults(map[string]string{"message.max.bytes": "9", "unknown": "x"})
+	if len(set) != 1 || set[0].Source != FromClusterDefault || *set[0].Value != "9" {
+		t.Errorf("the cluster's defaults are described as %v", set)
+	}
+}
+
+func TestADevelopmentClustersFilesLoad(t *testing.T) {
+	nodes := Cluster{
+		Dir: "/tmp/x", Brokers: []string{"127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9094"},
+		Controllers: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
+	}.Values()
+	for i, values := range nodes {
+		c, err := New(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := mustLoad(t, write(t, "server.properties", string(Properties(values))))
+		if again.LogDir != c.LogDir || int(c.NodeID) != i+1 || len(c.QuorumVoters) != 3 || c.DefaultReplicationFactor != 3 || c.MinISR != 2 ||
+			c.BrokerHeartbeatInterval != 100*time.Millisecond || c.BrokerSessionTimeout != 2*time.Second {
+			t.Errorf("node %d: %+v", i+1, c)
+		}
+	}
+}
