@@ -110,12 +110,18 @@ func (c *Config) setQuorum(values map[string]string) error {
 	return nil
 }
 
+// risks words what Kafka starts with and complains about.
+func (c *Config) risks() []string {
+	if c.BrokerHeartbeatInterval*2 <= c.BrokerSessionTimeout {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is %v, which is more than half of %s, %v, so one late heartbeat fences a broker: raise the session timeout or lower the interval",
+		keyHeartbeat, c.BrokerHeartbeatInterval, keySession, c.BrokerSessionTimeout)}
+}
+
 // checkTogether holds Kafka's rules between keys.
 func (c *Config) checkTogether() error {
 	switch {
-	case c.BrokerHeartbeatInterval*2 > c.BrokerSessionTimeout:
-		return fmt.Errorf("%s is %v, which is more than half of %s, %v: raise the session timeout or lower the interval",
-			keyHeartbeat, c.BrokerHeartbeatInterval, keySession, c.BrokerSessionTimeout)
 	case c.ReplicaFetchWaitMax > c.ReplicaLagTimeMax:
 		return fmt.Errorf("%s is %v, which is more than %s, %v, so idle followers would leave the ISR: raise the lag time or lower the wait",
 			keyFetchWait, c.ReplicaFetchWaitMax, keyLagMax, c.ReplicaLagTimeMax)

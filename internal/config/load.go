@@ -32,7 +32,11 @@ func Load(path string, set []string) (*Config, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return c, b.warnings(path), nil
+	warnings := b.warnings(path)
+	for _, risk := range c.risks() {
+		warnings = append(warnings, path+": "+risk)
+	}
+	return c, warnings, nil
 }
 
 // New makes the configuration of these keys; a key that it does not know is an

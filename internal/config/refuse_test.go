@@ -47,7 +47,6 @@ advertised.listeners=EXTERNAL://h:9092 -> names EXTERNAL, which is not in listen
 inter.broker.listener.name=CONTROLLER -> is a controllers' listener
 inter.broker.listener.name=REPLICATION -> is not among the advertised listeners
 zookeeper.connect=localhost:2181 -process.roles -> there is no ZooKeeper mode
-broker.heartbeat.interval.ms=5000 -> more than half of broker.session.timeout.ms, 9s
 replica.fetch.wait.max.ms=30001 -> more than replica.lag.time.max.ms, 30s
 replica.lag.time.max.ms=90000 replica.fetch.wait.max.ms=31000 -> more than replica.socket.timeout.ms, 30s
 queued.max.request.bytes=1000 -> a large request could never be read
@@ -84,6 +83,13 @@ func TestWhatCannotBeHonouredRefusesToStart(t *testing.T) {
 		case !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2"):
 			t.Errorf("%s: %v\nwant a sentence with %q", change, err, want)
 		}
+	}
+}
+
+func TestAnIntervalThatFencesIsAWarning(t *testing.T) {
+	_, warnings := mustLoad(t, "testdata/combined.properties", "broker.heartbeat.interval.ms=5000")
+	if last := warnings[len(warnings)-1]; !strings.Contains(last, "is 5s, which is more than half of broker.session.timeout.ms, 9s") {
+		t.Errorf("the last warning is %q", last)
 	}
 }
 
