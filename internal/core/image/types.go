@@ -15,7 +15,7 @@ type FeatureRange = metalog.FeatureRange
 type Topic struct {
 	ID         model.UUID
 	Name       string
-	Partitions []*Partition // the index is the partition id; never nil inside
+	Partitions []*Partition // the index is the partition id; nil only where a record is still to come
 }
 
 // Partition is one partition. It never changes once published; a copy shares
@@ -50,10 +50,11 @@ type Broker struct {
 
 // Controller is one registered controller. It never changes once published.
 type Controller struct {
-	ID          model.BrokerID
-	Incarnation model.UUID
-	Endpoints   []Endpoint
-	Features    []FeatureRange
+	ID               model.BrokerID
+	Incarnation      model.UUID
+	Endpoints        []Endpoint
+	Features         []FeatureRange
+	ZkMigrationReady bool
 }
 
 // Feature is one finalized feature.
