@@ -36,6 +36,18 @@ func (m message) Layout(l *Layout) error {
 	return nil
 }
 
+// Fetch makes a Response of a fetch response. It allocates nothing.
+func Fetch(r *wire.FetchResponse) Response { return (*fetch)(r) }
+
+type fetch wire.FetchResponse
+
+func (f *fetch) Layout(l *Layout) error {
+	(*wire.FetchResponse)(f).Layout(l)
+	return nil
+}
+
+func (f *fetch) Discard() { (*wire.FetchResponse)(f).Discard() }
+
 // Layout collects the pieces of one or several responses: bytes that were
 // appended to its own buffer, bytes of others, ranges of files. The size
 // prefixes and response headers are written by the connection.

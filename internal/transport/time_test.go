@@ -1,0 +1,164 @@
+package transport
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener of in-memory connections, for tests with a fake clock.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(t *testing.T) *raw {
+	here, there := net.Pipe()
+	p.conns <- there
+	t.Cleanup(func() { here.Close() })
+	return &raw{t, here}
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		startBench(t, l, Options{IdleLimit: 2 * time.Second})
+		c := l.dial(t)
+		start := time.Now()
+		c.wantEnd()
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("closed after %v", took)
+		}
+	})
+}
+
+// A connection that waits for an answer is not idle (case B248), be it a
+// parked Fetch or a Produce that waits for followers.
+func TestConnectionsThatWaitForAnAnswerAreNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		b := startBench(t, l, Options{IdleLimit: 2 * time.Second})
+		fetch, prod := l.dial(t), l.dial(t)
+		fetch.send(1, metadata())
+		prod.send(1, produce())
+		parked := []*Request{<-b.requests, <-b.requests}
+		time.Sleep(5 * time.Second)
+		for _, r := range parked {
+			r.Reply(answerOf(r))
+		}
+		fetch.wantID(1)
+		prod.wantID(1)
+		fetch.wantEnd()
+		prod.wantEnd()
+	})
+}
+
+func TestHalfSentFramesEndAtTheStallLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		b := startBench(t, l, Options{StallLimit: time.Second})
+		c := l.dial(t)
+		frame := frameOf(1, produceOf(5000))
+		c.write(frame[:1000])
+		start := time.Now()
+		c.wantEnd()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("closed after %v", took)
+		}
+		if got := b.InFlight(); got != 0 {
+			t.Errorf("%d bytes still count as in flight", got)
+		}
+	})
+}
+
+func TestClientsThatReadNothingAreClosedAtTheStallLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		b := startBench(t, l, Options{StallLimit: time.Second})
+		c := l.dial(t)
+		c.send(1, metadata())
+		r := <-b.requests
+		r.Reply(answerOf(r)) // a pipe has no buffer: the write waits for a reader
+		start := time.Now()
+		<-r.Conn.Closed()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("closed after %v", took)
+		}
+	})
+}
+
+// Nothing is handed over while an exclusive request waits, and an exclusive
+// request waits for the Produces before it (R13.8).
+func TestNothingOvertakesARequestThatIsNotProduce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		b := startBench(t, l, Options{})
+		c := l.dial(t)
+		go func() {
+			c.send(1, produce())
+			c.send(2, metadata())
+			c.send(3, produce())
+			c.send(4, produce())
+		}()
+		answer := func(want int32) {
+			r := <-b.requests
+			if r.Header.CorrelationID != want {
+				t.Fatalf("request %d was handed over, want %d", r.Header.CorrelationID, want)
+			}
+			synctest.Wait()
+			if want <= 2 && len(b.requests) > 0 {
+				t.Fatalf("request %d was handed over before %d was answered", (<-b.requests).Header.CorrelationID, want)
+			}
+			r.Reply(answerOf(r))
+			c.wantID(want)
+		}
+		for id := int32(1); id <= 4; id++ {
+			answer(id)
+		}
+	})
+}
+
+func TestAcceptGoesOnWhenDescriptorsRunOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &scarce{pipes: newPipes(), failures: 3}
+		b := startBench(t, l, Options{})
+		c := l.dial(t)
+		c.send(1, metadata())
+		r := <-b.requests
+		r.Reply(answerOf(r))
+		c.wantID(1)
+	})
+}
+
+// scarce is a listener whose first accepts fail.
+type scarce struct {
+	*pipes
+	failures int
+}
+
+type tooManyFiles struct{ error }
+
+func (tooManyFiles) Error() string { return "too many open files" }
+
+func (s *scarce) Accept() (net.Conn, error) {
+	if s.failures > 0 {
+		s.failures--
+		return nil, tooManyFiles{}
+	}
+	return s.pipes.Accept()
+}
