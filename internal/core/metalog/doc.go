@@ -1,5 +1,5 @@
-// Package metalog reads and writes the records of Kafka's metadata log, bit by
-// bit as KRaft's own readers expect them.
+// Package metalog is the codec of Kafka's metadata log, bit by bit as KRaft's own
+// readers expect it.
 //
 // One metadata record is the value of a record of a v2 batch:
 //
