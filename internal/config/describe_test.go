@@ -106,8 +106,8 @@ func TestADevelopmentClustersFilesLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := mustLoad(t, write(t, "server.properties", string(Properties(values))))
-		if again.LogDir != c.LogDir || int(c.NodeID) != i+1 || len(c.QuorumVoters) != 3 || c.DefaultReplicationFactor != 3 || c.MinISR != 2 ||
+		again, warnings := mustLoad(t, write(t, "server.properties", string(Properties(values))))
+		if len(warnings) != 0 || again.LogDir != c.LogDir || int(c.NodeID) != i+1 || len(c.QuorumVoters) != 3 || c.DefaultReplicationFactor != 3 || c.MinISR != 2 ||
 			c.BrokerHeartbeatInterval != 100*time.Millisecond || c.BrokerSessionTimeout != 2*time.Second {
 			t.Errorf("node %d: %+v", i+1, c)
 		}

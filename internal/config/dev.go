@@ -46,8 +46,6 @@ func (c Cluster) Values() []map[string]string {
 			keyMinISR:                    inSync,
 			"default.replication.factor": copies,
 			keyOffsetsCopies:             copies,
-			"transaction.state.log.replication.factor": copies,
-			"transaction.state.log.min.isr":            inSync,
 		}
 	}
 	return nodes
