@@ -22,10 +22,13 @@ type followerState struct {
 }
 
 // fetched takes the leader's answer. It counts only for the very fetch that this
-// replica would send now: same offset, same leader epoch (R4.7).
+// replica would send now: same offset, same leader epoch (R4.7), no truncation
+// since. A late answer "diverging" to a log that was cut and filled again would
+// cut committed records.
 func (p *Partition) fetched(in *FetchResponse) {
 	f := &p.follow
-	if p.role != Follower || in.LeaderEpoch != p.epoch || in.Offset != p.leo || p.InFlight() || f.asking || f.fenced {
+	if p.role != Follower || in.LeaderEpoch != p.epoch || in.Offset != p.leo || p.InFlight() || f.asking || f.fenced ||
+		in.Generation != 0 && in.Generation != p.generation {
 		p.out.because(Reason{Code: ResponseStale, Broker: p.leader, Offset: in.Offset, Epoch: in.LeaderEpoch})
 		return
 	}

@@ -85,11 +85,14 @@ type (
 	FetchResponse struct {
 		LeaderEpoch model.Epoch  // that the request carried
 		Offset      model.Offset // that the request asked for
-		Err         model.Error
-		Diverging   model.EpochEnd // Epoch is NoEpoch when the logs agree
-		HW          model.Offset
-		LogStart    model.Offset
-		Batches     []FetchedBatch // whole batches, CRC checked; empty when none. Not kept.
+		// Generation is FetchPosition.Generation of the request. 0 promises that
+		// no truncation happened since: offset and epoch alone cannot tell.
+		Generation uint64
+		Err        model.Error
+		Diverging  model.EpochEnd // Epoch is NoEpoch when the logs agree
+		HW         model.Offset
+		LogStart   model.Offset
+		Batches    []FetchedBatch // whole batches, CRC checked; empty when none. Not kept.
 	}
 	// LeaderOffsets answers Ready.AskLeader: the leader's own log bounds after
 	// it called our offset out of range (R4.13). Err says that the leader could

@@ -130,7 +130,7 @@ func (s *scratch) because(r Reason) {
 // first Assign. HW is clamped into [LogStart, LEO] (R8.16).
 func New(cfg Config) *Partition {
 	p := &Partition{
-		cfg: cfg, leader: model.NoBroker, epoch: model.NoEpoch, partitionEpoch: model.NoPartitionEpoch,
+		cfg: cfg, generation: 1, leader: model.NoBroker, epoch: model.NoEpoch, partitionEpoch: model.NoPartitionEpoch,
 		epochs: epochs.New(cfg.Epochs), producers: cfg.Producers,
 		logStart: cfg.LogStart, hw: min(max(cfg.HW, cfg.LogStart), cfg.LEO),
 		leo: cfg.LEO, next: cfg.LEO, leoPos: cfg.LEOPos, hwPos: model.UnknownPosition,

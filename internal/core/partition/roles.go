@@ -83,10 +83,11 @@ func (p *Partition) settle() {
 // is in flight.
 func (p *Partition) takeRole(in *Assign) {
 	wasLeader := p.role == Leader
+	stayed := wasLeader && in.LeaderEpoch == p.epoch+1
 	p.epoch, p.partitionEpoch = in.LeaderEpoch, in.PartitionEpoch
 	p.leader, p.replicas = in.Leader, in.Replicas
 	if in.Leader == p.cfg.ID {
-		p.becomeLeader(in, wasLeader)
+		p.becomeLeader(in, stayed)
 	} else {
 		p.becomeFollower(wasLeader)
 	}
@@ -95,8 +96,11 @@ func (p *Partition) takeRole(in *Assign) {
 
 // becomeLeader starts a leadership, or a new epoch of one. The start of the
 // epoch is noted even before its first record and must be durable before this
-// leader serves (KAFKA-7415). The HW is kept, not set to the LEO (R4.2).
-func (p *Partition) becomeLeader(in *Assign, wasLeader bool) {
+// leader serves (KAFKA-7415). The HW is kept, not set to the LEO (R4.2). stayed
+// says that nobody else led since: only then is what was known of the followers
+// still true. Another leader, of an epoch that we never heard of, may have cut
+// their logs.
+func (p *Partition) becomeLeader(in *Assign, stayed bool) {
 	l := &p.lead
 	if p.role == Follower {
 		p.fetchFrom(model.NoBroker)
@@ -104,8 +108,8 @@ func (p *Partition) becomeLeader(in *Assign, wasLeader bool) {
 	p.role, p.follow = Leader, followerState{}
 	l.start = p.leo
 	l.isr, l.maximal, l.pending = in.ISR, in.ISR, false
-	p.trackReplicas(wasLeader)
-	p.resetRemotes(wasLeader)
+	p.trackReplicas(stayed)
+	p.resetRemotes(stayed)
 	p.epochs.Assign(p.epoch, p.leo)
 	l.persisting = true
 	p.out.persist = PersistEpochs{Epoch: p.epoch, Epochs: p.epochs.Entries()}
@@ -141,18 +145,18 @@ func (p *Partition) unknownRemote(id model.BrokerID) remote {
 
 // resetRemotes starts the clocks of the followers anew: members of the ISR get
 // lagMax to be heard of. A leader that stays keeps their offsets (R4.3).
-func (p *Partition) resetRemotes(wasLeader bool) {
+func (p *Partition) resetRemotes(stayed bool) {
 	for i := range p.lead.remotes {
 		r := &p.lead.remotes[i]
 		r.toldHW, r.waits, r.why = 0, false, NoReason
 		r.lastFetch, r.caughtUp = Never, Never
 		if slices.Contains(p.lead.isr, r.id) {
 			r.caughtUp = p.now
-			if wasLeader {
+			if stayed {
 				r.lastFetch = p.now
 			}
 		}
-		if wasLeader {
+		if stayed {
 			r.leaderLEO = p.lead.start
 		}
 	}

@@ -18,6 +18,9 @@ type FetchPosition struct {
 	LastEpoch   model.Epoch  // latest epoch in its cache; NoEpoch when empty
 	LeaderEpoch model.Epoch
 	LogStart    model.Offset
+	// Generation goes back with the answer: one that was sent for before a
+	// truncation must not count after it, although offset and epoch may fit.
+	Generation uint64
 }
 
 // Role is what this replica is now. A role that waits for an append in flight
@@ -31,7 +34,8 @@ func (p *Partition) Leader() (model.BrokerID, model.Epoch) { return p.leader, p.
 // stops being leader (R2.20).
 func (p *Partition) Leadership() uint64 { return p.leadership }
 
-// Generation changes with each truncation: a read planned before is void.
+// Generation changes with each truncation: a read planned before is void. It is
+// never 0.
 func (p *Partition) Generation() uint64 { return p.generation }
 
 // InFlight reports whether storage has yet to report an append or a truncation.
@@ -65,7 +69,8 @@ func (p *Partition) NextFetch() (FetchPosition, bool) {
 	if p.role != Follower || p.leader == model.NoBroker || p.InFlight() || p.hasDeferred || f.asking || f.fenced {
 		return FetchPosition{}, false
 	}
-	return FetchPosition{Offset: p.leo, LastEpoch: p.epochs.Latest(), LeaderEpoch: p.epoch, LogStart: p.logStart}, true
+	return FetchPosition{Offset: p.leo, LastEpoch: p.epochs.Latest(), LeaderEpoch: p.epoch,
+		LogStart: p.logStart, Generation: p.generation}, true
 }
 
 // ProduceStatus tells whether a write that waits for all replicas is decided,

@@ -1,0 +1,97 @@
+package coretest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// healRounds bounds how long a healthy cluster may take to converge: a round per
+// epoch that may diverge, some for the ISR, some for the HW.
+const healRounds = 60
+
+// cmdHeal ends all faults and demands that everything converges (J2, J3, J5,
+// J8): every replica is in the ISR with the leader's LEO and HW.
+func (w *World) cmdHeal(*args) error {
+	w.net = nil
+	for _, b := range w.brokers {
+		if b.down {
+			if err := w.cmdRestart(&args{list: []datadriven.CmdArg{{Key: itoa(b.id)}}}); err != nil {
+				return err
+			}
+		}
+		b.hold = false
+		if b.p != nil {
+			w.runJobs(b)
+		}
+		peer := w.ctl.registered[b.id]
+		peer.Fenced, peer.ShuttingDown = false, false
+		w.ctl.registered[b.id] = peer
+	}
+	w.ctl.electIfNone()
+	w.publish(nil)
+	w.settle()
+	if w.ctl.leader == model.NoBroker {
+		id := w.ctl.replicas[0]
+		if err := w.force(id, []model.BrokerID{id}); err != nil {
+			return err
+		}
+		w.publish(nil)
+		w.settle()
+	}
+	for range healRounds {
+		if w.converged() {
+			return nil
+		}
+		w.healRound()
+	}
+	w.fail("Convergence: not reached in %d rounds", healRounds)
+	return w.cmdState(&args{})
+}
+
+// healRound lets every follower fetch once and the controller answer.
+func (w *World) healRound() {
+	for _, b := range w.brokers {
+		if b.live() && b.p.Role() == partition.Follower {
+			if _, ok := b.p.NextFetch(); ok {
+				w.fetch(b, request{minBytes: 1, wait: w.fetchWait}, false, false)
+				w.settle()
+			}
+		}
+	}
+	for len(w.ctl.pending) > 0 {
+		if w.ctl.pending[0].answer != nil {
+			w.deliverAnswer(0)
+		} else {
+			answer := w.judge(w.ctl.pending[0])
+			w.ctl.pending[0].answer = &answer
+			w.deliverAnswer(0)
+			w.publish(nil)
+		}
+		w.settle()
+	}
+	w.now = w.now.Add(500 * time.Millisecond)
+	for _, b := range w.brokers {
+		if b.live() {
+			w.expire(b)
+			w.step(b, &partition.Tick{}, nil)
+		}
+	}
+	w.settle()
+}
+
+func (w *World) converged() bool {
+	leader := w.broker(w.ctl.leader)
+	end := leader.p.Marks().LEO
+	for _, id := range w.ctl.replicas {
+		b := w.broker(id)
+		if m := b.p.Marks(); m.LEO != end || m.HW != end || !slices.Contains(w.ctl.isr, id) {
+			return false
+		}
+	}
+	return !leader.p.View().PendingISR
+}
