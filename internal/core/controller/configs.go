@@ -267,7 +267,7 @@ func (d *decision) checkEdit(res resource, e edit) *refusal {
 // new value matters are decided again in the same breath.
 func (d *decision) endConfigs(changed []resource, validateOnly bool, resp kmsg.Response) Result {
 	if validateOnly {
-		d.recs, d.res.Reasons = nil, nil
+		d.drop()
 		return d.result(resp)
 	}
 	if len(d.recs) == 0 {

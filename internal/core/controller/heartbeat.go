@@ -135,7 +135,7 @@ func (d *decision) stop(b *image.Broker) {
 // still calls online, while others stay.
 func lostDirs(b *image.Broker, r *kmsg.BrokerHeartbeatRequest) bool {
 	for _, dir := range r.OfflineLogDirs {
-		if slices.Contains(b.Directories, dir) {
+		if slices.Contains(b.Directories, model.UUID(dir)) {
 			return !allLost(b, r)
 		}
 	}
@@ -146,7 +146,7 @@ func lostDirs(b *image.Broker, r *kmsg.BrokerHeartbeatRequest) bool {
 // offline. The log cannot say that of a registration; the broker is fenced.
 func allLost(b *image.Broker, r *kmsg.BrokerHeartbeatRequest) bool {
 	for _, dir := range b.Directories {
-		if !slices.Contains(r.OfflineLogDirs, dir) {
+		if !slices.Contains(r.OfflineLogDirs, [16]byte(dir)) {
 			return false
 		}
 	}
@@ -161,7 +161,7 @@ func (d *decision) dropDirs(b *image.Broker, r *kmsg.BrokerHeartbeatRequest) {
 	}
 	var online, gone []model.UUID
 	for _, dir := range b.Directories {
-		if slices.Contains(r.OfflineLogDirs, dir) {
+		if slices.Contains(r.OfflineLogDirs, [16]byte(dir)) {
 			gone = append(gone, dir)
 		} else {
 			online = append(online, dir)

@@ -50,7 +50,7 @@ func (s *State) createTopics(c Call, r *kmsg.CreateTopicsRequest) Result {
 		resp.Topics = append(resp.Topics, d.createOne(batch, t))
 	}
 	if r.ValidateOnly {
-		d.recs, d.res.Reasons = nil, nil
+		d.drop()
 		for i := range resp.Topics {
 			resp.Topics[i].TopicID = model.UUID{}
 		}

@@ -117,7 +117,7 @@ func (s *State) createPartitions(c Call, r *kmsg.CreatePartitionsRequest) Result
 		resp.Topics = append(resp.Topics, out)
 	}
 	if r.ValidateOnly {
-		d.recs, d.res.Reasons = nil, nil
+		d.drop()
 	}
 	return d.result(resp)
 }
