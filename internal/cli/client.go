@@ -81,8 +81,8 @@ var fixes = map[int16]string{
 	kerr.TopicDeletionDisabled.Code:      "topics cannot be deleted here: set delete.topic.enable=true on the controllers",
 }
 
-// plain words an error of a broker about subject: its own message, else what to
-// do, else the code's name.
+// plain words an error of a broker about subject: what to do, the broker's own
+// message, else the code's name.
 func plain(subject string, err error, message string) error {
 	var code *kerr.Error
 	switch {
@@ -92,10 +92,12 @@ func plain(subject string, err error, message string) error {
 		return fmt.Errorf("%s: the record was not accepted in time: see tidemark replicas for what is missing, or give a longer --timeout", subject)
 	case !errors.As(err, &code):
 		return fmt.Errorf("%s: %s", subject, sentence(err))
-	case message != "":
-		return fmt.Errorf("%s: %s", subject, message)
+	case fixes[code.Code] != "" && message != "":
+		return fmt.Errorf("%s: %s (%s)", subject, fixes[code.Code], strings.TrimSuffix(sentence(errors.New(message)), "."))
 	case fixes[code.Code] != "":
 		return fmt.Errorf("%s: %s", subject, fixes[code.Code])
+	case message != "":
+		return fmt.Errorf("%s: %s", subject, message)
 	}
 	return fmt.Errorf("%s: the broker answered %s (%d)", subject, code.Message, code.Code)
 }

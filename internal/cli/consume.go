@@ -221,8 +221,8 @@ func (o *consumeOptions) ends(ctx context.Context, cl *kgo.Client) (map[int32]in
 		return nil, plain("consume "+o.topic, err, "")
 	}
 	for _, p := range o.partitions {
-		if _, ok := topics[o.topic].Partitions[p]; !ok {
-			return nil, fmt.Errorf("consume %s: there is no partition %d: it has %d", o.topic, p, len(topics[o.topic].Partitions))
+		if err := hasPartition("consume", topics[o.topic], p); err != nil {
+			return nil, err
 		}
 	}
 	if !o.untilEnd {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -53,6 +54,9 @@ func (a *App) produce() *cobra.Command {
 				return err
 			}
 			defer cl.Close()
+			if err := o.checkPartition(cmd.Context(), cl); err != nil {
+				return err
+			}
 			return a.sendLines(cmd.Context(), cl, &o, headers)
 		},
 	}
@@ -99,6 +103,31 @@ func (o *produceOptions) client(chose bool) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	}
 	return opts, nil
+}
+
+// checkPartition refuses a partition that the topic does not have.
+func (o *produceOptions) checkPartition(ctx context.Context, cl *kgo.Client) error {
+	if o.partition < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.at.timeout)
+	defer cancel()
+	topics, err := kadm.NewClient(cl).ListTopicsWithInternal(ctx, o.topic)
+	if err == nil {
+		err = topics.Error()
+	}
+	if err != nil {
+		return plain("produce to "+o.topic, err, "")
+	}
+	return hasPartition("produce to", topics[o.topic], o.partition)
+}
+
+// hasPartition refuses a partition that the topic does not have.
+func hasPartition(verb string, topic kadm.TopicDetail, p int32) error {
+	if _, ok := topic.Partitions[p]; !ok {
+		return fmt.Errorf("%s %s: there is no partition %d: it has 0 to %d", verb, topic.Topic, p, len(topic.Partitions)-1)
+	}
+	return nil
 }
 
 func (o *produceOptions) parseHeaders() ([]kgo.RecordHeader, error) {

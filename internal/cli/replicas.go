@@ -137,7 +137,16 @@ func (v *view) render() string {
 	if out.Len() == 0 {
 		return "there are no topics\n"
 	}
-	return out.String()
+	return trimLines(out.String())
+}
+
+// trimLines drops the white space that columns leave at the ends of lines.
+func trimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // partition prints one partition: its leader's view, then a line a replica.

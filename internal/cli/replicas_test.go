@@ -37,8 +37,8 @@ func TestReplicasAreShownAsTheirLeaderKnowsThem(t *testing.T) {
 	want := strings.TrimPrefix(`
 orders-0: leader 1, epoch 5, ISR {1,2}, min ISR 2, asks the controller for {1,2,3}
   broker  role      start  HW  LEO  RemoteLEO  lag  fetched     ISR  why
-  b1      leader    0      10  12                               in   
-  b2      follower  0      10  11   10         2    12 ms ago   in   
+  b1      leader    0      10  12                               in
+  b2      follower  0      10  11   10         2    12 ms ago   in
   b3      ?         ?      ?   ?    4          8    31.5 s ago  out  does not answer: connection refused; lags for 31 s
   b4      ?         ?      ?   ?    ?               never       out  is not in the cluster; never fetched
   HW 10: b2 has LEO 10

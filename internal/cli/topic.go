@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -130,6 +131,7 @@ func (a *App) topicList() *cobra.Command {
 
 func (a *App) topicDescribe() *cobra.Command {
 	var at reach
+	var internal bool
 	cmd := &cobra.Command{
 		Use:   "describe [TOPIC...]",
 		Short: "Show leaders, replicas, ISR and configs of topics",
@@ -138,6 +140,9 @@ func (a *App) topicDescribe() *cobra.Command {
 				topics, err := adm.ListTopicsWithInternal(cmd.Context(), names...)
 				if err != nil {
 					return plain("describe topics", err, "")
+				}
+				if len(names) == 0 && !internal {
+					topics.FilterInternal()
 				}
 				for _, t := range topics.Sorted() {
 					if t.Err != nil {
@@ -158,6 +163,7 @@ func (a *App) topicDescribe() *cobra.Command {
 		},
 	}
 	at.flags(cmd)
+	cmd.Flags().BoolVar(&internal, "internal", false, "without names: also those that the cluster keeps for itself")
 	return cmd
 }
 
@@ -177,7 +183,8 @@ func (a *App) printTopic(t kadm.TopicDetail, configs kadm.ResourceConfigs) error
 		fmt.Fprintf(a.Out, "  %s", strings.Join(own, " "))
 	}
 	fmt.Fprintln(a.Out)
-	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "  partition\tleader\tepoch\treplicas\tISR\t")
 	for _, p := range t.Partitions.Sorted() {
 		note := ""
@@ -189,7 +196,11 @@ func (a *App) printTopic(t kadm.TopicDetail, configs kadm.ResourceConfigs) error
 		}
 		fmt.Fprintf(w, "  %d\t%s\t%d\t%s\t%s\t%s\n", p.Partition, leader(p.Leader), p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), note)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.Out, trimLines(table.String()))
+	return err
 }
 
 // leader prints a broker id, where -1 is nobody.
