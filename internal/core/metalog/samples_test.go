@@ -19,7 +19,9 @@ var sampleFeatures = []FeatureRange{{"metadata.version", 7, 25}, {"kraft.version
 
 // samples holds at least one record of every type, with every field set to
 // something that its default is not, and the corners of null, empty and sign.
-func samples() []Record {
+func samples() []Record { return append(clusterSamples(), otherSamples()...) }
+
+func clusterSamples() []Record {
 	t, ids := uuidOf(9), []model.BrokerID{3, 1, 2147483647}
 	full := &PartitionChange{
 		PartitionID: 7, TopicID: t, ISR: ids, Leader: model.NoBroker, Replicas: ids[:2],
@@ -46,6 +48,11 @@ func samples() []Record {
 		&Partition{TopicID: t, Leader: model.NoBroker, LeaderEpoch: -1, ELR: []model.BrokerID{}},
 		&Config{ResourceTopic, "orders", "cleanup.policy", ptr("compact")}, &Config{4, "", "x", nil},
 		full, empty, NewPartitionChange(t, 2), &FenceBroker{1, 2}, &UnfenceBroker{1, 2}, &RemoveTopic{t},
+	}
+}
+
+func otherSamples() []Record {
+	return []Record{
 		&DelegationToken{"User:a", "User:b", []string{"User:c", ""}, 1, 2, 3, "id"},
 		&DelegationToken{TokenID: "none"},
 		&UserScramCredential{"a", 2, []byte{0xff, 0}, []byte("stored"), nil, 4096},
