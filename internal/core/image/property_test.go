@@ -157,53 +157,70 @@ func TestAnImageSurvivesItsSnapshot(t *testing.T) {
 	})
 }
 
+// found is what a scan of all partitions finds of the derived state.
+type found struct {
+	leaderless, moving []model.TopicIDPartition
+	replicas, leads    map[model.BrokerID]int
+	total              int
+}
+
+func (f *found) add(key model.TopicIDPartition, p *Partition) {
+	f.total++
+	for _, b := range p.Replicas {
+		f.replicas[b]++
+	}
+	if p.Leader == model.NoBroker {
+		f.leaderless = append(f.leaderless, key)
+	} else {
+		f.leads[p.Leader]++
+	}
+	if len(p.Adding)+len(p.Removing) > 0 {
+		f.moving = append(f.moving, key)
+	}
+}
+
+func scan(t *rapid.T, img *Image) found {
+	f := found{replicas: map[model.BrokerID]int{}, leads: map[model.BrokerID]int{}}
+	for topic := range img.Topics() {
+		if img.TopicByID(topic.ID) != topic || img.TopicByName(topic.Name) != topic {
+			t.Fatalf("topic %s is not found by its id or its name", topic.Name)
+		}
+		for n, p := range topic.Partitions {
+			if p == nil {
+				continue
+			}
+			f.add(model.TopicIDPartition{TopicID: topic.ID, Partition: int32(n)}, p)
+			if len(p.Directories) != len(p.Replicas) {
+				t.Fatalf("%d directories for %d replicas", len(p.Directories), len(p.Replicas))
+			}
+		}
+	}
+	slices.SortFunc(f.leaderless, comparePartition)
+	slices.SortFunc(f.moving, comparePartition)
+	return f
+}
+
 func TestCountsAndSetsAreWhatAScanFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		img := apply(apply(New(), anyRecords(t)...), anyRecords(t)...)
-		var leaderless, moving []model.TopicIDPartition
-		replicas, leads, total := map[model.BrokerID]int{}, map[model.BrokerID]int{}, 0
-		for topic := range img.Topics() {
-			if img.TopicByID(topic.ID) != topic || img.TopicByName(topic.Name) != topic {
-				t.Fatalf("topic %s is not found by its id or its name", topic.Name)
-			}
-			for n, p := range topic.Partitions {
-				if p == nil {
-					continue
-				}
-				total++
-				key := model.TopicIDPartition{TopicID: topic.ID, Partition: int32(n)}
-				for _, b := range p.Replicas {
-					replicas[b]++
-				}
-				if p.Leader == model.NoBroker {
-					leaderless = append(leaderless, key)
-				} else {
-					leads[p.Leader]++
-				}
-				if len(p.Adding)+len(p.Removing) > 0 {
-					moving = append(moving, key)
-				}
-				if len(p.Directories) != len(p.Replicas) {
-					t.Fatalf("%d directories for %d replicas", len(p.Directories), len(p.Replicas))
-				}
-			}
+		want := scan(t, img)
+		if got := slices.Collect(img.Leaderless()); !slices.Equal(got, want.leaderless) || img.LeaderlessCount() != len(got) {
+			t.Fatalf("leaderless %v, want %v", got, want.leaderless)
 		}
-		for _, list := range [][]model.TopicIDPartition{leaderless, moving} {
-			slices.SortFunc(list, comparePartition)
-		}
-		if got := slices.Collect(img.Leaderless()); !slices.Equal(got, leaderless) || img.LeaderlessCount() != len(leaderless) {
-			t.Fatalf("leaderless %v, want %v", got, leaderless)
-		}
-		if got := slices.Collect(img.Reassigning()); !slices.Equal(got, moving) || img.PartitionCount() != total {
-			t.Fatalf("reassigning %v, want %v; %d partitions, want %d", got, moving, img.PartitionCount(), total)
+		if got := slices.Collect(img.Reassigning()); !slices.Equal(got, want.moving) || img.PartitionCount() != want.total {
+			t.Fatalf("reassigning %v, want %v; %d partitions, want %d", got, want.moving, img.PartitionCount(), want.total)
 		}
 		for b := model.BrokerID(0); b < 7; b++ {
-			found := 0
+			led, held := 0, 0
 			for range img.LedBy(b) {
-				found++
+				led++
 			}
-			if img.LeaderCount(b) != leads[b] || img.ReplicaCount(b) != replicas[b] || found != leads[b] {
-				t.Fatalf("broker %d leads %d (%d found) of %d, want %d of %d", b, img.LeaderCount(b), found, img.ReplicaCount(b), leads[b], replicas[b])
+			for range img.PartitionsOf(b) {
+				held++
+			}
+			if img.LeaderCount(b) != want.leads[b] || led != want.leads[b] || img.ReplicaCount(b) != want.replicas[b] || held != want.replicas[b] {
+				t.Fatalf("broker %d leads %d (%d found) of %d (%d found), want %d of %d",
+					b, img.LeaderCount(b), led, img.ReplicaCount(b), held, want.leads[b], want.replicas[b])
 			}
 		}
 	})
