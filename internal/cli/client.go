@@ -81,8 +81,8 @@ var fixes = map[int16]string{
 	kerr.TopicDeletionDisabled.Code:      "topics cannot be deleted here: set delete.topic.enable=true on the controllers",
 }
 
-// plain words an error of a broker about subject: what to do, the broker's own
-// message, else the code's name.
+// plain words an error of a broker about subject: what to do, what its answer
+// said (message, may be empty), else the code's name.
 func plain(subject string, err error, message string) error {
 	var code *kerr.Error
 	switch {

@@ -54,6 +54,9 @@ func TestBrokerKeysAreDefaultsAndTheBestOneCounts(t *testing.T) {
 	if got := retention(broker, map[string]string{"retention.ms": "soon"}); got != -1 {
 		t.Errorf("retention %v, want what stands behind a value that does not parse", got)
 	}
+}
+
+func TestEveryTopicKeyHasItsBrokerKey(t *testing.T) {
 	others := TopicConfig(map[string]string{
 		"log.roll.hours": "1", "log.roll.jitter.ms": "10", "log.flush.interval.ms": "250", "message.max.bytes": "99",
 		"log.cleanup.policy": "compact,delete", "log.message.timestamp.type": "LogAppendTime", "compression.type": "zstd",

@@ -1,4 +1,4 @@
-// Package metrics counts what a node does and lets Prometheus read the counts.
+// Package metrics counts, for Prometheus, what a node does.
 package metrics
 
 import (
