@@ -10,7 +10,7 @@ import (
 )
 
 // Observer follows a controller quorum by Kafka's Fetch and FetchSnapshot.
-type Observer struct{}
+type Observer struct{ pub *broadcast }
 
 // StartObserver loads what o.Dir holds and starts to follow the quorum. It
 // returns before a leader is found.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/controller"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 // MetadataDir is the name of the directory, inside the metadata log directory,
@@ -62,6 +63,7 @@ type Options struct {
 	// ticks without news of the leader.
 	Tick time.Duration
 	Log  *slog.Logger // default: discarded
+	FS   vfs.FS       // default: vfs.OS
 }
 
 // ObserverOptions says which quorum an observer follows.
@@ -82,4 +84,5 @@ type ObserverOptions struct {
 	// (default 20 MiB).
 	SnapshotBytes int64
 	Log           *slog.Logger // default: discarded
+	FS            vfs.FS       // default: vfs.OS
 }

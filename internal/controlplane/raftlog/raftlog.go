@@ -68,6 +68,9 @@ func Open(fs vfs.FS, dir string) (*Log, Recovered, error) {
 	if err := fs.MkdirAll(dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("make %s: %w", dir, err)
 	}
+	if err := fs.SyncDir(path.Dir(dir)); err != nil {
+		return nil, Recovered{}, fmt.Errorf("sync %s: %w", path.Dir(dir), err)
+	}
 	if err := l.list(); err != nil {
 		return nil, Recovered{}, err
 	}

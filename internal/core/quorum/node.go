@@ -46,6 +46,38 @@ type Config struct {
 	Voters func() []metalog.Control
 }
 
+// RaftID is the number of a node inside raft. Raft reads 0 as nobody, Kafka has a
+// node 0: so it is one more.
+func RaftID(id model.BrokerID) uint64 { return uint64(id) + 1 }
+
+// NodeID undoes RaftID; the result is negative for an id that no node has.
+func NodeID(id uint64) model.BrokerID {
+	if id == 0 || id > math.MaxInt32 {
+		return model.NoBroker
+	}
+	return model.BrokerID(id - 1)
+}
+
+// Conf makes the configuration with the voters.
+func Conf(voters []model.BrokerID) *pb.ConfState {
+	c := &pb.ConfState{}
+	for _, id := range voters {
+		c.Voters = append(c.Voters, RaftID(id))
+	}
+	slices.Sort(c.Voters)
+	return c
+}
+
+// Voters lists the voters of a configuration, ascending.
+func Voters(c *pb.ConfState) []model.BrokerID {
+	var out []model.BrokerID
+	for _, id := range c.GetVoters() {
+		out = append(out, NodeID(id))
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Node is one voter or learner. Like raft.RawNode it belongs to one owner, who
 // carries out every Ready: write Entries and State, sync if Sync says so, call
 // Persisted, send Late, Apply each of Committed, call Advance.
@@ -84,7 +116,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, errors.New("the metadata quorum has no voters")
 	}
 	raw, err := raft.NewRawNode(&raft.Config{
-		ID: uint64(cfg.ID), Storage: cfg.Log, Applied: snap.Index, Logger: cfg.Logger,
+		ID: RaftID(cfg.ID), Storage: cfg.Log, Applied: snap.Index, Logger: cfg.Logger,
 		ElectionTick: cfg.ElectionTicks, HeartbeatTick: cfg.HeartbeatTicks,
 		PreVote: true, CheckQuorum: true, DisableProposalForwarding: true,
 		MaxSizePerMsg: maxMessage, MaxInflightMsgs: maxInflight, MaxCommittedSizePerReady: maxApply,
@@ -107,10 +139,10 @@ func (n *Node) Campaign() error { return n.raw.Campaign() }
 func (n *Node) ForgetLeader() error { return n.raw.ForgetLeader() }
 
 // Transfer hands leadership to another voter, whose log is brought up first.
-func (n *Node) Transfer(to model.BrokerID) { n.raw.TransferLeader(uint64(to)) }
+func (n *Node) Transfer(to model.BrokerID) { n.raw.TransferLeader(RaftID(to)) }
 
 // Unreachable says that what was last sent to a peer may be lost.
-func (n *Node) Unreachable(peer model.BrokerID) { n.raw.ReportUnreachable(uint64(peer)) }
+func (n *Node) Unreachable(peer model.BrokerID) { n.raw.ReportUnreachable(RaftID(peer)) }
 
 // SnapshotSent says how a snapshot fared that this leader had a peer install.
 func (n *Node) SnapshotSent(peer model.BrokerID, ok bool) {
@@ -118,20 +150,21 @@ func (n *Node) SnapshotSent(peer model.BrokerID, ok bool) {
 	if ok {
 		status = raft.SnapshotFinish
 	}
-	n.raw.ReportSnapshot(uint64(peer), status)
+	n.raw.ReportSnapshot(RaftID(peer), status)
 }
 
 // Step takes a message of another node. Messages that are not for this node or
 // that no peer may send are refused.
 func (n *Node) Step(m *pb.Message) error {
-	if m.GetTo() != uint64(n.cfg.ID) || m.GetFrom() == 0 || m.GetFrom() == m.GetTo() || raft.IsLocalMsg(m.GetType()) {
-		return fmt.Errorf("a %s from %d to %d is not for node %d", m.GetType(), m.GetFrom(), m.GetTo(), n.cfg.ID)
+	from, to := NodeID(m.GetFrom()), NodeID(m.GetTo())
+	if to != n.cfg.ID || from < 0 || from == to || raft.IsLocalMsg(m.GetType()) {
+		return fmt.Errorf("a %s from %d to %d is not for node %d", m.GetType(), from, to, n.cfg.ID)
 	}
 	if m.GetTerm() > math.MaxInt32 {
-		return fmt.Errorf("term %d of node %d does not fit an epoch", m.GetTerm(), m.GetFrom())
+		return fmt.Errorf("term %d of node %d does not fit an epoch", m.GetTerm(), from)
 	}
 	if m.GetType() == pb.MsgVoteResp && !m.GetReject() {
-		n.noteVote(m.GetTerm(), model.BrokerID(m.GetFrom()))
+		n.noteVote(m.GetTerm(), from)
 	}
 	return n.raw.Step(m)
 }
@@ -234,11 +267,7 @@ func (n *Node) Advance(wall model.Millis) error {
 
 // proposeLeaderChange writes the first batches of an epoch.
 func (n *Node) proposeLeaderChange(wall model.Millis) error {
-	change := &metalog.LeaderChange{Leader: n.cfg.ID, Granting: []model.BrokerID{n.cfg.ID}}
-	for _, id := range n.conf.GetVoters() {
-		change.Voters = append(change.Voters, model.BrokerID(id))
-	}
-	slices.Sort(change.Voters)
+	change := &metalog.LeaderChange{Leader: n.cfg.ID, Voters: Voters(n.conf), Granting: []model.BrokerID{n.cfg.ID}}
 	if n.grantedTerm == n.term {
 		change.Granting = append(change.Granting, n.granted...)
 	}
@@ -335,7 +364,7 @@ func (n *Node) Leader() (model.BrokerID, model.Epoch) {
 	if st.Lead == raft.None {
 		return model.NoBroker, model.Epoch(st.GetTerm())
 	}
-	return model.BrokerID(st.Lead), model.Epoch(st.GetTerm())
+	return NodeID(st.Lead), model.Epoch(st.GetTerm())
 }
 
 // Progress is what a leader knows of one member.
@@ -352,7 +381,7 @@ type Progress struct {
 func (n *Node) Progress() []Progress {
 	var out []Progress
 	n.raw.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
-		p := Progress{ID: model.BrokerID(id), Learner: typ == raft.ProgressTypeLearner, End: model.UnknownOffset, Active: pr.RecentActive}
+		p := Progress{ID: NodeID(id), Learner: typ == raft.ProgressTypeLearner, End: model.UnknownOffset, Active: pr.RecentActive}
 		if at, err := n.log.point(pr.Match); err == nil {
 			p.End = at.End
 		} else if pr.Match > 0 && errors.Is(err, raft.ErrUnavailable) {

@@ -1,0 +1,76 @@
+package controlplane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+func waitReady(t *testing.T, c *Controller) {
+	t.Helper()
+	select {
+	case <-c.Ready():
+	case <-c.Done():
+		t.Fatalf("the controller stopped: %v", c.Err())
+	case <-time.After(patience):
+		t.Fatal("the controller is not ready in time")
+	}
+}
+
+func mustCreate(t *testing.T, s Source, name string) {
+	t.Helper()
+	if code, err := createTopic(ctx(t), s, name); err != nil || code != model.None {
+		t.Fatalf("create topic %s: %v, %v", name, code, err)
+	}
+}
+
+func hasTopic(name string) func(*image.Image) bool {
+	return func(img *image.Image) bool { return img.TopicByName(name) != nil }
+}
+
+func TestOneControllerLeadsAnswersAndRemembers(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	waitReady(t, c.nodes[0])
+	for name, level := range Features() {
+		if got := c.nodes[0].Image().Feature(name); got != level {
+			t.Errorf("%s is %d, not %d", name, got, level)
+		}
+	}
+	registerBroker(t, c.nodes[0], 1, 9)
+	for i := range 20 {
+		mustCreate(t, c.nodes[0], fmt.Sprint("topic-", i))
+	}
+	before := until(t, c.nodes[0], "the last topic", hasTopic("topic-19"))
+	c.stop(0)
+	c.start(0)
+	waitReady(t, c.nodes[0])
+	after := until(t, c.nodes[0], "the last topic", hasTopic("topic-19"))
+	if after.End() <= before.End() || after.Epoch() <= before.Epoch() {
+		t.Errorf("the image ends at %d in epoch %d, before at %d in %d", after.End(), after.Epoch(), before.End(), before.Epoch())
+	}
+	mustCreate(t, c.nodes[0], "topic-20")
+}
+
+func TestThreeControllersAgree(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	began := time.Now()
+	lead := c.leader()
+	t.Logf("leader %d after %v", c.voters[lead].ID, time.Since(began))
+	for _, n := range c.nodes {
+		waitReady(t, n)
+	}
+	registerBroker(t, c.nodes[lead], 1, 9)
+	for i := range 30 {
+		mustCreate(t, c.nodes[i%3], fmt.Sprint("topic-", i))
+	}
+	end := until(t, c.nodes[lead], "all topics", func(img *image.Image) bool { return img.TopicCount() == 30 && len(img.Controllers()) == 3 })
+	for i, n := range c.nodes {
+		got := until(t, n, "the leader's end", func(img *image.Image) bool { return img.End() >= end.End() })
+		if got.End() == end.End() && dump(got) != dump(end) {
+			t.Errorf("node %d holds another image than the leader", c.voters[i].ID)
+		}
+	}
+}

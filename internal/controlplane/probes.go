@@ -1,0 +1,115 @@
+package controlplane
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/controller"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
+)
+
+// heartbeats knows on which connection each broker sent its last heartbeat
+// (R13.6). A broker of this very process has none.
+type heartbeats struct {
+	conns map[model.BrokerID]*beat
+	group sync.WaitGroup
+}
+
+type beat struct {
+	conn  *transport.Conn
+	epoch model.BrokerEpoch
+}
+
+// heartbeatEnded says that a connection which carried heartbeats is gone.
+type heartbeatEnded struct {
+	broker model.BrokerID
+	conn   *transport.Conn
+}
+
+// note remembers the connection of a heartbeat and watches its end.
+func (h *heartbeats) note(l *loop, conn *transport.Conn, req *kmsg.BrokerHeartbeatRequest) {
+	id, epoch := model.BrokerID(req.BrokerID), model.BrokerEpoch(req.BrokerEpoch)
+	if conn == nil {
+		delete(h.conns, id)
+		return
+	}
+	if b := h.conns[id]; b != nil && b.conn == conn {
+		b.epoch = epoch
+		return
+	}
+	h.conns[id] = &beat{conn, epoch}
+	h.group.Go(func() {
+		select {
+		case <-conn.Closed():
+			l.post(heartbeatEnded{id, conn})
+		case <-l.quit:
+		}
+	})
+}
+
+// heartbeatEnded tells the core, unless the broker speaks on another connection
+// by now.
+func (l *loop) heartbeatEnded(ev heartbeatEnded) {
+	b := l.beats.conns[ev.broker]
+	if b == nil || b.conn != ev.conn {
+		return
+	}
+	delete(l.beats.conns, ev.broker)
+	if l.active == nil {
+		return
+	}
+	if p, ok := l.active.state.Disconnected(l.now(), ev.broker, b.epoch); ok {
+		l.probes.start(l, p)
+	}
+}
+
+// probes dials brokers whose heartbeat connection ended, and says so when the
+// dial is refused: the process is gone.
+type probes struct {
+	dial  func(addr string) error // gives up after a while, and when the loop ends
+	group sync.WaitGroup
+}
+
+// probeRefused says that nothing listens where a broker registered.
+type probeRefused struct {
+	broker model.BrokerID
+	epoch  model.BrokerEpoch
+}
+
+const probeTimeout = 2 * time.Second
+
+func (p *probes) start(l *loop, probe controller.Probe) {
+	if len(probe.Endpoints) == 0 {
+		return
+	}
+	addr := address(probe.Endpoints[0].Host, probe.Endpoints[0].Port)
+	p.group.Go(func() {
+		if err := p.dial(addr); transport.Refused(err) {
+			l.post(probeRefused{probe.Broker, probe.Epoch})
+		}
+	})
+}
+
+// dialer tries whether somebody listens at an address; stop ends all attempts.
+func dialer() (dial func(addr string) error, stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	d := net.Dialer{Timeout: probeTimeout}
+	return func(addr string) error {
+		conn, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}, stop
+}
+
+func (l *loop) probeRefused(ev probeRefused) {
+	if l.active != nil {
+		l.take(l.active.state.ProbeRefused(l.call(l.now()), ev.broker, ev.epoch), nil)
+	}
+}
