@@ -96,6 +96,24 @@ func f() { time.Sleep(1); synctest.Wait() }`, 0},
 import "time"
 func f() { time.Sleep(1) }`, 0},
 
+	{"no test is skipped", "internal/node/a_test.go", `package node
+func f() { t.Skip(); if testing.Short() { t.Skip() } }`, 1},
+
+	{"contexts are passed, not kept", "internal/node/a.go", `package node
+type a struct { ctx context.Context }
+func f(n int, ctx context.Context) {}
+func g(ctx context.Context, n int) {}`, 2},
+
+	{"errors are parts of a line", "internal/node/a.go", `package node
+var a = []error{errors.New("Bad thing"), fmt.Errorf("bad %w.", e)}`, 2},
+	{"errors are parts of a line", "internal/node/a.go", `package node
+var a = []error{errors.New("ISR is empty"), fmt.Errorf("%w: more", e), errors.New("Kafka's log"), errors.New(text)}`, 0},
+
+	{"only the command speaks", "internal/node/a.go", `package node
+func f() { fmt.Println(1); os.Exit(1); println(2) }`, 3},
+	{"only the command speaks", "internal/cli/a.go", `package cli
+func f() { fmt.Println(1); os.Exit(1) }`, 0},
+
 	{"nothing is too long", "a.go", "package a\n" + strings.Repeat("\n", 800), 1},
 	{"nothing is too long", "a.go", "package a\n" + strings.Repeat("\n", 799), 0},
 	{"nothing is too long", "a.go", "package a\nfunc f() {\n" + strings.Repeat("\tx()\n", 69) + "}", 1},

@@ -24,11 +24,13 @@ var floors = map[string]int{
 
 	"internal/cluster": 6,
 
-	".": 7, "internal/sim": 7, "internal/runner": 7,
+	".": 7, "internal/sim": 7,
 
 	"tidetest": 8, "internal/cli": 8, "compat": 8, "bench": 8,
 
-	"cmd": 9,
+	"internal/runner": 9,
+
+	"cmd": 10,
 
 	"internal/lint": 0,
 }
