@@ -1,0 +1,187 @@
+package node
+
+import (
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// fetchOp is one fetch request in the loop. It is answered when its partitions
+// hold enough bytes, when one of them has something that cannot wait, or when
+// its time is up (R3.16, R3.17).
+type fetchOp struct {
+	f     *api.Fetch
+	l     *replicas
+	bytes int64
+	now   bool
+}
+
+// expectWait is how long a fetch waits at most while its follower has yet to
+// fetch a partition that this broker just became leader of, and expectFor how
+// long that is believed: the follower's next request will name it.
+const (
+	expectWait = 10 * time.Millisecond
+	expectFor  = 3 * time.Second
+)
+
+// Fetch posts a fetch request (Walk 2).
+func (l *replicas) Fetch(f *api.Fetch) {
+	if !l.inbox.post(&fetchOp{f: f, l: l}) {
+		for i := range f.Parts {
+			f.Parts[i].Refuse(model.ErrNotLeaderOrFollower)
+		}
+		f.Done()
+	}
+}
+
+func (op *fetchOp) turn(l *replicas) {
+	for i := range op.f.Parts {
+		p := &op.f.Parts[i]
+		if p.Hosted == nil {
+			op.now = true
+			continue
+		}
+		r := p.Hosted.Owner.(*replica)
+		p.Request.Retry, p.Request.Answering = false, false
+		op.take(p, l.step(r, &p.Request))
+		if op.f.Replica >= 0 {
+			l.heardFrom(op.f.Replica, r)
+		}
+	}
+	wait := op.f.MaxWait
+	if op.f.Replica >= 0 && len(l.expected[op.f.Replica]) > 0 {
+		wait = min(wait, l.expectedWait(op.f.Replica))
+	}
+	if op.now || wait <= 0 || len(op.f.Parts) == 0 || op.bytes >= op.f.MinBytes {
+		op.Complete()
+		return
+	}
+	keys := make([]*replica, len(op.f.Parts))
+	for i := range op.f.Parts {
+		keys[i] = op.f.Parts[i].Hosted.Owner.(*replica)
+	}
+	if op.f.Replica >= 0 {
+		l.parkFollower(op)
+	}
+	l.fetches.Park(l.now, op, l.now.Add(wait), keys...)
+}
+
+// parkFollower remembers a follower's request, so that hurry can find it.
+func (l *replicas) parkFollower(op *fetchOp) {
+	m := l.parked[op.f.Replica]
+	if m == nil {
+		m = map[*fetchOp]struct{}{}
+		l.parked[op.f.Replica] = m
+	}
+	m[op] = struct{}{}
+}
+
+// hurry answers what a follower has parked here.
+func (l *replicas) hurry(b model.BrokerID) {
+	for op := range l.parked[b] {
+		op.now = true
+		l.wakes = append(l.wakes, pendingWake{op.f.Parts[0].Hosted.Owner.(*replica), partition.WakeFetch})
+	}
+}
+
+// take adds one partition's reply to what the request has.
+func (op *fetchOp) take(p *api.FetchPart, rd partition.Ready) {
+	old := p.Reply.Bytes
+	if rd.Reply != nil {
+		p.Reply = *rd.Reply
+	}
+	if rd.Err != model.None {
+		p.Refuse(rd.Err)
+		if r := p.Hosted.Owner.(*replica); !r.stopped() {
+			p.Reply.Leader, p.Reply.LeaderEpoch = r.p.Leader()
+		}
+	}
+	op.bytes += p.Reply.Bytes - old
+	op.now = op.now || p.Reply.Now
+}
+
+// retry steps one partition again without moving any follower state (R3.8).
+func (op *fetchOp) retry(p *api.FetchPart, answering bool) {
+	p.Request.Retry, p.Request.Answering = true, answering
+	op.take(p, op.l.step(p.Hosted.Owner.(*replica), &p.Request))
+}
+
+// TryComplete looks again at the partition that something happened to, or at
+// all of them when the request is new here.
+func (op *fetchOp) TryComplete() bool {
+	if op.now {
+		return true
+	}
+	waking := op.l.waking
+	for i := range op.f.Parts {
+		p := &op.f.Parts[i]
+		if waking == nil {
+			break // nothing moved since the request was stepped in this turn
+		}
+		if p.Hosted.Owner == waking {
+			op.retry(p, false)
+		}
+	}
+	return op.now || op.bytes >= op.f.MinBytes
+}
+
+// Expire has nothing to mark: a fetch whose time is up is answered with what
+// there is.
+func (op *fetchOp) Expire() {}
+
+// Complete reads all partitions once more, so that the answer is one cut of
+// now, and gives the request back.
+func (op *fetchOp) Complete() {
+	if op.f.Replica >= 0 {
+		delete(op.l.parked[op.f.Replica], op)
+	}
+	for i := range op.f.Parts {
+		if p := &op.f.Parts[i]; p.Hosted != nil {
+			op.retry(p, true)
+		}
+	}
+	op.f.Done()
+}
+
+// expect notes that the followers of a new leader have yet to fetch from it. A
+// fetch of theirs that is parked here does not name the partition: it is
+// answered soon, so that the next one can.
+func (l *replicas) expect(r *replica, followers []model.BrokerID) {
+	for _, b := range followers {
+		if b == l.id {
+			continue
+		}
+		if l.expected[b] == nil {
+			l.expected[b] = map[*replica]model.Time{}
+		}
+		l.expected[b][r] = l.now.Add(expectFor)
+		l.hurry(b)
+	}
+}
+
+// heardFrom notes that a follower fetched r.
+func (l *replicas) heardFrom(b model.BrokerID, r *replica) {
+	if m := l.expected[b]; m != nil {
+		delete(m, r)
+		if len(m) == 0 {
+			delete(l.expected, b)
+		}
+	}
+}
+
+// expectedWait drops what was expected in vain and returns how long a fetch of
+// b may wait.
+func (l *replicas) expectedWait(b model.BrokerID) time.Duration {
+	for r, until := range l.expected[b] {
+		if until <= l.now || r.stopped() || r.p.Role() != partition.Leader {
+			delete(l.expected[b], r)
+		}
+	}
+	if len(l.expected[b]) == 0 {
+		delete(l.expected, b)
+		return time.Hour
+	}
+	return expectWait
+}

@@ -1,0 +1,266 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/transport"
+)
+
+// fetchVersion is the follower Fetch that metadata.version 25 dictates, and
+// listVersion the ListOffsets.
+const (
+	fetchVersion = 17
+	listVersion  = 10
+)
+
+// firstRedial is the pause before a peer that refused is dialled again; it
+// doubles up to replica.fetch.backoff.ms.
+const firstRedial = 20 * time.Millisecond
+
+// fetcher carries the fetch requests to one peer: it owns the connection and
+// the numbers of the fetch session (KIP-227). What is asked for comes from the
+// replicas loop, what came back goes there.
+type fetcher struct {
+	s     *source
+	cfg   fetcherConfig
+	dial  func(ctx context.Context, id model.BrokerID) (*transport.Client, error)
+	epoch func() model.BrokerEpoch
+	tell  func(event) bool
+	log   *slog.Logger
+
+	client        *transport.Client
+	session       int32
+	sessionEpoch  int32
+	pause         time.Duration
+	refusedBefore bool
+	resp          kmsg.FetchResponse
+}
+
+// fetcherConfig is what a fetcher takes from the broker's configuration.
+type fetcherConfig struct {
+	id          model.BrokerID
+	waitMs      int32
+	minBytes    int32
+	maxBytes    int32 // per partition
+	totalBytes  int32 // per response
+	backoff     time.Duration
+	socketLimit time.Duration
+}
+
+// run is the fetcher's goroutine; it ends with ctx.
+func (f *fetcher) run(ctx context.Context) {
+	defer func() {
+		if f.client != nil {
+			f.client.Close()
+		}
+	}()
+	full := true
+	for {
+		if !f.tell(wantPlan{s: f.s, full: full}) {
+			return
+		}
+		var plan fetchPlan
+		select {
+		case plan = <-f.s.plans:
+		case <-ctx.Done():
+			return
+		}
+		if err := f.Turn(ctx, plan); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			f.lost(ctx, err)
+			full = true
+			continue
+		}
+		full = f.session == 0
+	}
+}
+
+// lost drops the connection and the session, and waits before the next try.
+func (f *fetcher) lost(ctx context.Context, err error) {
+	if !f.refusedBefore {
+		f.log.Info("fetch from leader failed", "leader", f.s.leader, "error", err)
+	}
+	f.refusedBefore = true
+	if f.client != nil {
+		f.client.Close()
+		f.client = nil
+	}
+	f.session, f.sessionEpoch = 0, 0
+	f.pause = min(max(2*f.pause, firstRedial), f.cfg.backoff)
+	select {
+	case <-time.After(f.pause):
+	case <-ctx.Done():
+	}
+}
+
+// Turn sends one request and brings its answer to the loop (Walk 2).
+func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
+	if f.client == nil {
+		c, err := f.dial(ctx, f.s.leader)
+		if err != nil {
+			return err
+		}
+		f.client = c
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.socketLimit)
+	defer cancel()
+	ev := &fetched{s: f.s}
+	if len(plan.asks) > 0 {
+		if err := f.ask(ctx, plan.asks, ev); err != nil {
+			return err
+		}
+	}
+	frame, err := f.client.DoFrame(ctx, f.request(plan))
+	if err != nil {
+		return err
+	}
+	f.resp = kmsg.FetchResponse{Version: fetchVersion}
+	if err := f.resp.ReadFrom(frame.Body()); err != nil {
+		frame.Release()
+		return fmt.Errorf("decode the answer of leader %d: %w", f.s.leader, err)
+	}
+	if f.resp.ErrorCode != 0 {
+		frame.Release()
+		f.session, f.sessionEpoch = 0, 0
+		if e := model.Error(f.resp.ErrorCode); e != model.ErrFetchSessionIDNotFound && e != model.ErrInvalidFetchSessionEpoch {
+			return fmt.Errorf("leader %d answers %w", f.s.leader, e)
+		}
+		f.tell(ev)
+		return nil
+	}
+	f.pause, f.refusedBefore = 0, false
+	f.session = f.resp.SessionID
+	if f.sessionEpoch++; f.sessionEpoch <= 0 {
+		f.sessionEpoch = 1
+	}
+	f.collect(ev)
+	ev.free = frame.Release
+	if !f.tell(ev) {
+		frame.Release()
+	}
+	return nil
+}
+
+func (f *fetcher) request(plan fetchPlan) *kmsg.FetchRequest {
+	req := kmsg.NewPtrFetchRequest()
+	req.Version = fetchVersion
+	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(f.cfg.id), int64(f.epoch())
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = f.cfg.waitMs, f.cfg.minBytes, f.cfg.totalBytes
+	req.SessionID, req.SessionEpoch = f.session, f.sessionEpoch
+	if plan.full {
+		f.sessionEpoch, req.SessionEpoch = 0, 0
+	}
+	for _, p := range plan.parts {
+		if n := len(req.Topics); n == 0 || req.Topics[n-1].TopicID != p.id.TopicID {
+			t := kmsg.NewFetchRequestTopic()
+			t.TopicID = p.id.TopicID
+			req.Topics = append(req.Topics, t)
+		}
+		t := &req.Topics[len(req.Topics)-1]
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.Partition = p.id.Partition
+		part.CurrentLeaderEpoch = int32(p.pos.LeaderEpoch)
+		part.FetchOffset, part.LogStartOffset = int64(p.pos.Offset), int64(p.pos.LogStart)
+		part.LastFetchedEpoch = int32(p.pos.LastEpoch)
+		part.PartitionMaxBytes = f.cfg.maxBytes
+		t.Partitions = append(t.Partitions, part)
+	}
+	for _, id := range plan.forget {
+		if n := len(req.ForgottenTopics); n == 0 || req.ForgottenTopics[n-1].TopicID != id.TopicID {
+			t := kmsg.NewFetchRequestForgottenTopic()
+			t.TopicID = id.TopicID
+			req.ForgottenTopics = append(req.ForgottenTopics, t)
+		}
+		t := &req.ForgottenTopics[len(req.ForgottenTopics)-1]
+		t.Partitions = append(t.Partitions, id.Partition)
+	}
+	return req
+}
+
+// collect turns the answer into what the loop takes. Every batch's checksum is
+// verified here, off the loop.
+func (f *fetcher) collect(ev *fetched) {
+	for i := range f.resp.Topics {
+		t := &f.resp.Topics[i]
+		for j := range t.Partitions {
+			ev.parts = append(ev.parts, collectPart(t.TopicID, &t.Partitions[j]))
+		}
+	}
+}
+
+func collectPart(topic model.UUID, p *kmsg.FetchResponseTopicPartition) fetchedPart {
+	out := fetchedPart{id: model.TopicIDPartition{TopicID: topic, Partition: p.Partition}}
+	out.resp = partition.FetchResponse{
+		Err: model.Error(p.ErrorCode), HW: model.Offset(p.HighWatermark), LogStart: model.Offset(p.LogStartOffset),
+		Diverging: model.EpochEnd{Epoch: model.Epoch(p.DivergingEpoch.Epoch), End: model.Offset(p.DivergingEpoch.EndOffset)},
+	}
+	size := 0
+	for h, b := range record.Split(p.RecordBatches) {
+		if !record.Valid(b) {
+			out.resp.Err, out.resp.Batches = model.ErrCorruptMessage, nil
+			return out
+		}
+		out.resp.Batches = append(out.resp.Batches, partition.FetchedBatch{Base: h.Base, Last: h.LastOffset(),
+			Epoch: h.LeaderEpoch, Bytes: int32(len(b)), Producer: record.ProducerOf(b)})
+		size += len(b)
+	}
+	out.data = p.RecordBatches[:size]
+	return out
+}
+
+// ask asks the leader for the ends of its logs (R4.13).
+func (f *fetcher) ask(ctx context.Context, asks []planPart, ev *fetched) error {
+	start, err := f.list(ctx, asks, -2)
+	if err != nil {
+		return err
+	}
+	end, err := f.list(ctx, asks, -1)
+	if err != nil {
+		return err
+	}
+	for _, a := range asks {
+		s, okS := start[a.tp]
+		e, okE := end[a.tp]
+		ev.asked = append(ev.asked, fetchedBounds{id: a.id, err: !okS || !okE,
+			resp: partition.LeaderOffsets{LeaderEpoch: a.pos.LeaderEpoch, LogStart: s, LEO: e}})
+	}
+	return nil
+}
+
+// list asks for one bound of each partition; those that answer an error are
+// left out.
+func (f *fetcher) list(ctx context.Context, asks []planPart, timestamp int64) (map[model.TopicPartition]model.Offset, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.Version, req.ReplicaID = listVersion, int32(f.cfg.id)
+	for _, a := range asks {
+		t := kmsg.NewListOffsetsRequestTopic()
+		t.Topic = a.tp.Topic
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.CurrentLeaderEpoch, p.Timestamp = a.tp.Partition, int32(a.pos.LeaderEpoch), timestamp
+		t.Partitions = append(t.Partitions, p)
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := f.client.Do(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	out := map[model.TopicPartition]model.Offset{}
+	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode == 0 {
+				out[model.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = model.Offset(p.Offset)
+			}
+		}
+	}
+	return out, nil
+}

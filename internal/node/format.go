@@ -1,0 +1,43 @@
+package node
+
+import (
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/controlplane"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+// Format makes the log directory of a new node: the bootstrap checkpoint of the
+// metadata log first, then meta.properties, whose presence says that all is
+// there. A directory that belongs to a cluster already is left as it is.
+func Format(cfg *config.Config, clusterID string) error {
+	if controlplane.Formatted(cfg.MetadataDir()) {
+		return fmt.Errorf("%s is formatted already: remove it, or name another log.dirs", cfg.LogDir)
+	}
+	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(time.Now().UnixMilli())}
+	if len(cfg.ControllerListenerNames) > 0 {
+		o.ListenerName = cfg.ControllerListenerNames[0]
+	}
+	var directory model.UUID
+	rand.Read(directory[:])
+	if len(cfg.QuorumVoters) == 0 && cfg.Controller {
+		at := cfg.ControllerAdvertised[0]
+		o.Voters = []controlplane.Voter{{ID: cfg.NodeID, DirectoryID: directory, Host: at.Host, Port: at.Port}}
+	}
+	if err := vfs.OS.MkdirAll(cfg.LogDir); err != nil {
+		return fmt.Errorf("make %s: %w", cfg.LogDir, err)
+	}
+	if err := controlplane.Format(cfg.MetadataDir(), o); err != nil {
+		return fmt.Errorf("format %s: %w", cfg.LogDir, err)
+	}
+	d, err := storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory})
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// alterRetry is Kafka's pause before an AlterPartition that got no answer is
+// sent again (R0.1).
+const alterRetry = 50 * time.Millisecond
+
+// isrSender carries ISR proposals to the controller: one request in flight per
+// broker, with everything that was proposed meanwhile in the next (R5.6).
+type isrSender struct {
+	id      model.BrokerID
+	forward func(context.Context, kmsg.Request) (kmsg.Response, error)
+	epoch   func() model.BrokerEpoch
+	tell    func(isrAnswers) bool
+	inbox   *mailbox[proposal]
+	turn    []proposal // collected by the replicas loop in one turn
+	done    chan struct{}
+}
+
+// proposal is one partition's wish.
+type proposal struct {
+	r        *replica
+	id       model.TopicIDPartition
+	proposal uint64
+	epoch    model.Epoch
+	version  model.PartitionEpoch
+	members  []partition.ISRMember
+}
+
+// isrAnswers is the event that brings the controller's answers to the loop.
+type isrAnswers []isrAnswer
+
+type isrAnswer struct {
+	r  *replica
+	in partition.ISRAnswer
+}
+
+func (as isrAnswers) turn(l *replicas) {
+	for i := range as {
+		l.step(as[i].r, &as[i].in)
+	}
+}
+
+// propose is called in the replicas loop.
+func (s *isrSender) propose(r *replica, a *partition.AlterISR) {
+	s.turn = append(s.turn, proposal{r: r, id: r.hosted.ID, proposal: a.Proposal, epoch: a.LeaderEpoch,
+		version: a.PartitionEpoch, members: append([]partition.ISRMember(nil), a.ISR...)})
+}
+
+// flush hands the turn's proposals to the sender.
+func (s *isrSender) flush() {
+	if len(s.turn) > 0 {
+		s.inbox.post(s.turn...)
+		s.turn = nil
+	}
+}
+
+// run is the sender's goroutine; it ends with ctx.
+func (s *isrSender) run(ctx context.Context) {
+	defer close(s.done)
+	for {
+		batch := s.inbox.take(nil)
+		if len(batch) == 0 {
+			select {
+			case <-s.inbox.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		answers := s.send(ctx, batch)
+		if ctx.Err() != nil || !s.tell(answers) {
+			return
+		}
+	}
+}
+
+// send asks the controller once. Without an answer every proposal gets
+// NETWORK_EXCEPTION after a pause, on which the core proposes again.
+func (s *isrSender) send(ctx context.Context, batch []proposal) isrAnswers {
+	out := make(isrAnswers, len(batch))
+	for i, p := range batch {
+		out[i] = isrAnswer{r: p.r, in: partition.ISRAnswer{Proposal: p.proposal, Err: model.ErrNetworkException}}
+	}
+	resp, err := s.forward(ctx, s.request(batch))
+	if alter, ok := resp.(*kmsg.AlterPartitionResponse); err == nil && ok && alter.ErrorCode == 0 {
+		s.match(alter, batch, out)
+		return out
+	}
+	select {
+	case <-time.After(alterRetry):
+	case <-ctx.Done():
+	}
+	return out
+}
+
+func (s *isrSender) request(batch []proposal) *kmsg.AlterPartitionRequest {
+	req := kmsg.NewPtrAlterPartitionRequest()
+	req.Version = 3
+	req.BrokerID, req.BrokerEpoch = int32(s.id), int64(s.epoch())
+	topics := map[model.UUID]int{}
+	for _, p := range batch {
+		i, ok := topics[p.id.TopicID]
+		if !ok {
+			i = len(req.Topics)
+			topics[p.id.TopicID] = i
+			t := kmsg.NewAlterPartitionRequestTopic()
+			t.TopicID = p.id.TopicID
+			req.Topics = append(req.Topics, t)
+		}
+		part := kmsg.NewAlterPartitionRequestTopicPartition()
+		part.Partition, part.LeaderEpoch, part.PartitionEpoch = p.id.Partition, int32(p.epoch), int32(p.version)
+		for _, m := range p.members {
+			e := kmsg.NewAlterPartitionRequestTopicPartitionNewEpochISR()
+			e.BrokerID, e.BrokerEpoch = int32(m.ID), int64(m.Epoch)
+			part.NewEpochISR = append(part.NewEpochISR, e)
+		}
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
+	}
+	return req
+}
+
+// match fills the controller's answers in.
+func (s *isrSender) match(resp *kmsg.AlterPartitionResponse, batch []proposal, out isrAnswers) {
+	got := map[model.TopicIDPartition]*kmsg.AlterPartitionResponseTopicPartition{}
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		for j := range t.Partitions {
+			got[model.TopicIDPartition{TopicID: t.TopidID, Partition: t.Partitions[j].Partition}] = &t.Partitions[j]
+		}
+	}
+	for i, p := range batch {
+		a, ok := got[p.id]
+		if !ok {
+			continue
+		}
+		in := &out[i].in
+		in.Err = model.Error(a.ErrorCode)
+		in.Leader, in.LeaderEpoch = model.BrokerID(a.LeaderID), model.Epoch(a.LeaderEpoch)
+		in.PartitionEpoch, in.Recovering = model.PartitionEpoch(a.PartitionEpoch), a.LeaderRecoveryState == 1
+		for _, id := range a.ISR {
+			in.ISR = append(in.ISR, model.BrokerID(id))
+		}
+	}
+}

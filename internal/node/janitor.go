@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+)
+
+// janitor does what is due from time to time: checkpoints, retention.
+type janitor struct {
+	cfg      *config.Config
+	clock    Clock
+	dir      *storage.Dir
+	writer   *logWriter
+	replicas *replicas
+	fail     func(error)
+	done     chan struct{}
+}
+
+// run is the janitor's goroutine; it ends with ctx.
+func (j *janitor) run(ctx context.Context) {
+	defer close(j.done)
+	due := []struct {
+		every time.Duration
+		next  time.Time
+		do    func() error
+	}{
+		{every: j.cfg.HWCheckpoint, do: j.checkpointHW},
+		{every: j.cfg.RecoveryCheckpoint, do: j.dir.CheckpointRecovery},
+		{every: j.cfg.LogStartCheckpoint, do: j.dir.CheckpointLogStart},
+		{every: j.cfg.RetentionCheck, do: j.retention},
+	}
+	start := time.Now()
+	for i := range due {
+		due[i].next = start.Add(max(due[i].every, time.Millisecond))
+	}
+	for {
+		next := due[0].next
+		for _, d := range due {
+			if d.next.Before(next) {
+				next = d.next
+			}
+		}
+		t := time.NewTimer(time.Until(next))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		for i := range due {
+			if d := &due[i]; !d.next.After(time.Now()) {
+				d.next = time.Now().Add(max(d.every, time.Millisecond))
+				if err := d.do(); err != nil && ctx.Err() == nil {
+					j.fail(err)
+					return
+				}
+			}
+		}
+	}
+}
+
+// checkpointHW writes the high watermarks if one moved (R8.16).
+func (j *janitor) checkpointHW() error {
+	hws := map[model.TopicPartition]model.Offset{}
+	changed := false
+	j.replicas.do(func(l *replicas) {
+		for _, r := range l.all {
+			hw := r.p.Marks().HW
+			hws[r.tp()] = hw
+			changed = changed || hw != r.checkpointed
+			r.checkpointed = hw
+		}
+	})
+	if !changed {
+		return nil
+	}
+	return j.dir.CheckpointHW(hws)
+}
+
+// retention deletes old segments below the high watermark and tells the cores
+// where their logs begin now (R8.17).
+func (j *janitor) retention() error {
+	type item struct {
+		r  *replica
+		hw model.Offset
+	}
+	var items []item
+	j.replicas.do(func(l *replicas) {
+		for _, r := range l.all {
+			items = append(items, item{r, r.p.Marks().HW})
+		}
+	})
+	for _, it := range items {
+		before := it.r.log.Start()
+		var start model.Offset
+		if err := j.writer.do(func() error {
+			if j.dir.Log(it.r.tp()) != it.r.log {
+				start = before
+				return nil
+			}
+			var err error
+			start, err = it.r.log.ApplyRetention(j.clock.Wall(), it.hw)
+			return err
+		}); err != nil {
+			return err
+		}
+		if start != before {
+			j.replicas.do(func(l *replicas) {
+				l.step(it.r, &partition.LogStartMoved{To: start})
+				l.wakeAll()
+			})
+		}
+	}
+	return nil
+}

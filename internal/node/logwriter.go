@@ -1,0 +1,276 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+)
+
+// jobKind says what the log writer is to do.
+type jobKind uint8
+
+const (
+	jobAppend     jobKind = iota // write bytes, then report Appended
+	jobTruncate                  // cut the log to to, then report Truncated
+	jobRestart                   // drop everything and start at to, then report Truncated
+	jobEpochs                    // write the epoch checkpoint, then report EpochPersisted
+	jobRaiseStart                // move the log start, then report LogStartMoved
+	jobCall                      // run call
+)
+
+// job is one order of the replicas loop to the log writer. Orders for one log
+// are carried out in the order given.
+type job struct {
+	kind   jobKind
+	r      *replica
+	bytes  []byte
+	base   model.Offset
+	to     model.Offset
+	epoch  model.Epoch
+	stamp  bool
+	epochs []model.EpochStart // epoch cache to make durable, nil when unchanged
+	call   func() error
+}
+
+func cloneEpochs(e []model.EpochStart) []model.EpochStart {
+	if e == nil {
+		return nil
+	}
+	return append(make([]model.EpochStart, 0, len(e)), e...)
+}
+
+func truncateJob(r *replica, t *partition.Truncate) job {
+	kind := jobTruncate
+	if t.Restart {
+		kind = jobRestart
+	}
+	return job{kind: kind, r: r, to: t.To, epochs: append([]model.EpochStart{}, t.Epochs...)}
+}
+
+func epochsJob(r *replica, e *partition.PersistEpochs) job {
+	return job{kind: jobEpochs, r: r, epoch: e.Epoch, epochs: append([]model.EpochStart{}, e.Epochs...)}
+}
+
+// report is what the log writer tells the loop about one job.
+type report struct {
+	kind jobKind
+	r    *replica
+	end  model.Offset
+	pos  model.Position
+	cut  storage.Truncated
+	// epoch of a jobEpochs
+	epoch model.Epoch
+}
+
+// logWriter is the loop that owns the files of one log directory: it appends,
+// truncates, rolls and syncs. What came for one log while it was busy goes out
+// in one write.
+type logWriter struct {
+	inbox *mailbox[job]
+	clock Clock
+	tell  func(reports)
+	fail  func(error)
+	done  chan struct{}
+
+	groups []*group // of this round, in order of first use
+	free   []*group
+	byLog  map[*replica]*group
+	out    []report
+}
+
+// group is the appends of one log in one round.
+type group struct {
+	r       *replica
+	batches []storage.AppendBatch
+}
+
+func newLogWriter(clock Clock, tell func(reports), fail func(error)) *logWriter {
+	return &logWriter{inbox: newMailbox[job](), clock: clock, tell: tell, fail: fail,
+		done: make(chan struct{}), byLog: map[*replica]*group{}}
+}
+
+func (w *logWriter) post(jobs []job) { w.inbox.post(jobs...) }
+
+// do runs f between two jobs and waits for it. It reports false when the writer
+// has ended.
+func (w *logWriter) do(f func() error) error {
+	ran := make(chan error, 1)
+	if !w.inbox.post(job{kind: jobCall, call: func() error { ran <- f(); return nil }}) {
+		return fmt.Errorf("the log writer has ended")
+	}
+	select {
+	case err := <-ran:
+		return err
+	case <-w.done:
+		select {
+		case err := <-ran:
+			return err
+		default:
+			return fmt.Errorf("the log writer has ended")
+		}
+	}
+}
+
+// run is the writer's goroutine. It ends when the inbox is closed and empty, or
+// with the first failed write: nothing is retried into silence (R8.23).
+func (w *logWriter) run() {
+	defer close(w.done)
+	var batch []job
+	for {
+		batch = w.inbox.take(batch)
+		if len(batch) == 0 {
+			w.inbox.mu.Lock()
+			closed := w.inbox.closed && len(w.inbox.in) == 0
+			w.inbox.mu.Unlock()
+			if closed {
+				return
+			}
+			<-w.inbox.wake
+			continue
+		}
+		if err := w.Turn(batch); err != nil {
+			w.inbox.close()
+			w.fail(err)
+			return
+		}
+	}
+}
+
+// Turn carries out the jobs that came together and reports them.
+func (w *logWriter) Turn(batch []job) error {
+	for i := range batch {
+		j := &batch[i]
+		if j.kind == jobAppend {
+			w.group(j.r).add(j)
+			continue
+		}
+		if j.r != nil {
+			if err := w.write(j.r); err != nil {
+				return err
+			}
+		}
+		if err := w.carryOut(j); err != nil {
+			return err
+		}
+	}
+	for _, g := range w.groups {
+		if err := w.writeGroup(g); err != nil {
+			return err
+		}
+		delete(w.byLog, g.r)
+		g.r = nil
+		w.free = append(w.free, g)
+	}
+	w.groups = w.groups[:0]
+	if len(w.out) > 0 {
+		w.tell(slices.Clone(w.out))
+		clear(w.out)
+		w.out = w.out[:0]
+	}
+	return nil
+}
+
+func (w *logWriter) group(r *replica) *group {
+	if g := w.byLog[r]; g != nil {
+		return g
+	}
+	var g *group
+	if n := len(w.free); n > 0 {
+		g, w.free = w.free[n-1], w.free[:n-1]
+	} else {
+		g = &group{}
+	}
+	g.r = r
+	w.byLog[r] = g
+	w.groups = append(w.groups, g)
+	return g
+}
+
+func (g *group) add(j *job) {
+	g.batches = append(g.batches, storage.AppendBatch{
+		Bytes: j.bytes, Stamp: j.stamp, Base: j.base, Epoch: j.epoch, Epochs: j.epochs})
+}
+
+// write writes what waits for one log, ahead of a job of another kind.
+func (w *logWriter) write(r *replica) error {
+	if g := w.byLog[r]; g != nil {
+		return w.writeGroup(g)
+	}
+	return nil
+}
+
+func (w *logWriter) writeGroup(g *group) error {
+	if len(g.batches) == 0 {
+		return nil
+	}
+	res, err := g.r.log.Append(w.clock.Wall(), g.batches...)
+	if err == nil && res.Flush {
+		err = g.r.log.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", g.r.tp(), err)
+	}
+	w.out = append(w.out, report{kind: jobAppend, r: g.r, end: res.End, pos: res.Pos})
+	clear(g.batches)
+	g.batches = g.batches[:0]
+	return nil
+}
+
+// carryOut does one job that is no append.
+func (w *logWriter) carryOut(j *job) error {
+	rep := report{kind: j.kind, r: j.r, epoch: j.epoch}
+	var err error
+	switch j.kind {
+	case jobTruncate:
+		rep.cut, err = j.r.log.Truncate(j.to, j.epochs)
+	case jobRestart:
+		rep.cut, err = j.r.log.Restart(j.to, j.epochs)
+	case jobEpochs:
+		err = j.r.log.WriteEpochs(j.epochs)
+	case jobRaiseStart:
+		err = j.r.log.RaiseStart(j.to)
+		rep.end = j.to
+	case jobCall:
+		return j.call()
+	}
+	if err != nil {
+		return fmt.Errorf("write to the log of %s: %w", j.r.tp(), err)
+	}
+	w.out = append(w.out, rep)
+	return nil
+}
+
+// close ends the writer once everything posted before is written.
+func (w *logWriter) close() {
+	w.inbox.close()
+	<-w.done
+}
+
+// reports is the event that brings a round of reports to the loop.
+type reports []report
+
+func (rs reports) turn(l *replicas) {
+	for i := range rs {
+		rep := &rs[i]
+		r := rep.r
+		switch rep.kind {
+		case jobAppend:
+			l.appended(r, rep.end, rep.pos)
+		case jobTruncate, jobRestart:
+			l.in.truncated = partition.Truncated{LEO: rep.cut.LEO, LogStart: rep.cut.Start,
+				Pos: rep.cut.Pos, Producers: rep.cut.Producers}
+			l.step(r, &l.in.truncated)
+		case jobEpochs:
+			l.in.epochs = partition.EpochPersisted{Epoch: rep.epoch}
+			l.step(r, &l.in.epochs)
+			l.release(r)
+		case jobRaiseStart:
+			l.step(r, &partition.LogStartMoved{To: rep.end})
+		}
+		l.landed(r)
+		l.wakeAll()
+	}
+}

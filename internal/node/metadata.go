@@ -1,0 +1,330 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+)
+
+// applier is the metadata loop: it publishes each newer image to the broker's
+// cache, then makes the replicas follow it (R4.1).
+type applier struct {
+	id       model.BrokerID
+	cfg      *config.Config
+	clock    Clock
+	log      *slog.Logger
+	dir      *storage.Dir
+	writer   *logWriter
+	replicas *replicas
+	epoch    func() model.BrokerEpoch // of our own registration; unknown before it
+	fail     func(error)
+	after    []func(d *image.Delta) // called in order once the replicas follow
+
+	img  atomic.Pointer[image.Image]
+	last *image.Image
+}
+
+// Image returns the newest image that the broker's cache holds.
+func (a *applier) Image() *image.Image { return a.img.Load() }
+
+// apply is called for every newer image, by one goroutine.
+func (a *applier) apply(img *image.Image) {
+	delta := image.Diff(a.last, img)
+	a.img.Store(img)
+	a.last = img
+	ev := &imageEvent{applier: a}
+	if len(delta.Brokers) > 0 {
+		ev.peers = peersOf(img)
+	}
+	if err := a.collect(delta, ev); err != nil {
+		a.fail(err)
+		return
+	}
+	if !ev.empty() {
+		a.replicas.do(func(l *replicas) { ev.turn(l) })
+		a.remove(ev)
+	}
+	for _, f := range a.after {
+		f(delta)
+	}
+}
+
+// peersOf is the broker view that partitions judge eligibility by.
+func peersOf(img *image.Image) partition.Peers {
+	peers := partition.Peers{}
+	for _, b := range img.Brokers() {
+		p := partition.Peer{Epoch: b.Epoch, Fenced: b.Fenced, ShuttingDown: b.InControlledShutdown}
+		if b.Rack != nil {
+			p.Rack = *b.Rack
+		}
+		peers[b.ID] = p
+	}
+	return peers
+}
+
+// collect opens the logs of what is new here and lists what changed: deletions
+// first, then what is to be assigned.
+func (a *applier) collect(d *image.Delta, ev *imageEvent) error {
+	for i := range d.Topics {
+		if t := d.Topics[i].Old; t != nil && d.Topics[i].New == nil {
+			a.gone(t, d.Topics[i].Partitions, ev)
+		}
+	}
+	for i := range d.Topics {
+		t := &d.Topics[i]
+		if t.New == nil {
+			continue
+		}
+		for _, n := range t.Partitions {
+			if err := a.changed(t, n, ev); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range d.Configs {
+		if c.Resource == metalog.ResourceTopic {
+			if t := d.New.TopicByName(c.Name); t != nil {
+				ev.configs = append(ev.configs, t)
+			}
+		} else {
+			ev.allConfigs = true
+		}
+	}
+	return nil
+}
+
+func (a *applier) gone(t *image.Topic, parts []int32, ev *imageEvent) {
+	for _, n := range parts {
+		if h := a.replicas.ByID(model.TopicIDPartition{TopicID: t.ID, Partition: n}); h != nil {
+			ev.removed = append(ev.removed, removal{h: h, deleted: true})
+		}
+	}
+}
+
+func (a *applier) changed(t *image.TopicDelta, n int32, ev *imageEvent) error {
+	id := model.TopicIDPartition{TopicID: t.New.ID, Partition: n}
+	p := t.New.Partitions[n]
+	h := a.replicas.ByID(id)
+	if !hosts(p.Replicas, a.id) {
+		if h != nil {
+			ev.removed = append(ev.removed, removal{h: h, deleted: true})
+		}
+		return nil
+	}
+	if h == nil {
+		var err error
+		if h, err = a.open(model.TopicPartition{Topic: t.New.Name, Partition: n}, id, ev); err != nil {
+			return err
+		}
+	}
+	ev.assigned = append(ev.assigned, assigned{h: h, p: p})
+	return nil
+}
+
+func hosts(replicas []model.BrokerID, id model.BrokerID) bool {
+	for _, r := range replicas {
+		if r == id {
+			return true
+		}
+	}
+	return false
+}
+
+// open finds or makes the log of a replica. A log that belongs to an earlier
+// topic of the same name is set aside first.
+func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, ev *imageEvent) (*api.Hosted, error) {
+	cfg := a.topicConfig(tp.Topic)
+	var log *storage.Log
+	err := a.writer.do(func() error {
+		var err error
+		if old := a.dir.Log(tp); old != nil {
+			if old.TopicID() == id.TopicID {
+				log = old
+				return nil
+			}
+			if old.TopicID().IsZero() {
+				log = old
+				return old.SetTopicID(id.TopicID)
+			}
+			if err = a.dir.Stray(tp); err != nil {
+				return err
+			}
+		}
+		log, err = a.dir.Create(tp, id.TopicID, logConfig(cfg), a.clock.Wall())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", tp, err)
+	}
+	h := &api.Hosted{TP: tp, ID: id, Log: log}
+	ev.opened = append(ev.opened, opened{h: h, minISR: cfg.MinISR})
+	return h, nil
+}
+
+// topicConfig is the effective configuration of a topic in the newest image.
+func (a *applier) topicConfig(topic string) config.Topic {
+	img := a.img.Load()
+	return config.TopicConfig(brokerDefaults(a.cfg, img), img.Config(metalog.ResourceTopic, topic))
+}
+
+// remove deletes the logs of what is hosted here no more, once the loop has let
+// go of them.
+func (a *applier) remove(ev *imageEvent) {
+	for _, rm := range ev.removed {
+		if !rm.deleted {
+			continue
+		}
+		tp := rm.h.TP
+		if err := a.writer.do(func() error {
+			if a.dir.Log(tp) != rm.h.Log {
+				return nil
+			}
+			return a.dir.Delete(tp)
+		}); err != nil {
+			a.fail(fmt.Errorf("delete the log of %s: %w", tp, err))
+			return
+		}
+	}
+}
+
+// imageEvent is what one image changes for the replicas loop.
+type imageEvent struct {
+	applier    *applier
+	peers      partition.Peers
+	opened     []opened
+	removed    []removal
+	assigned   []assigned
+	configs    []*image.Topic
+	allConfigs bool
+}
+
+type opened struct {
+	h      *api.Hosted
+	minISR int
+}
+
+type removal struct {
+	h       *api.Hosted
+	deleted bool
+}
+
+type assigned struct {
+	h *api.Hosted
+	p *image.Partition
+}
+
+func (e *imageEvent) empty() bool {
+	return e.peers == nil && len(e.opened) == 0 && len(e.removed) == 0 && len(e.assigned) == 0 &&
+		len(e.configs) == 0 && !e.allConfigs
+}
+
+func (e *imageEvent) turn(l *replicas) {
+	if e.peers != nil {
+		l.peers = e.peers
+	}
+	for _, rm := range e.removed {
+		l.drop(rm.h)
+	}
+	for _, o := range e.opened {
+		l.host(o)
+	}
+	// Leaders first, then followers (R4.1).
+	for _, leading := range [...]bool{true, false} {
+		for _, as := range e.assigned {
+			if (as.p.Leader == l.id) == leading {
+				l.assign(as)
+			}
+		}
+	}
+	e.configure(l)
+	l.wakeAll()
+}
+
+// host takes a replica in with what its log was found to hold.
+func (l *replicas) host(o opened) {
+	log := o.h.Log
+	end, pos := log.End()
+	r := &replica{hosted: o.h, log: log, checkpointed: log.CheckpointedHW()}
+	r.p = partition.New(partition.Config{
+		ID: l.id, LagMax: l.cfg.lagMax, MinISR: o.minISR, ProducerExpiry: l.cfg.producerExpiry, Peers: &l.peers,
+		LEO: end, LEOPos: pos, HW: log.CheckpointedHW(), LogStart: log.Start(),
+		Epochs: log.Epochs(), Producers: log.Producers(),
+	})
+	o.h.Owner = r
+	o.h.Generation.Store(r.p.Generation())
+	l.all[o.h.ID] = r
+	l.hosted.add(o.h)
+}
+
+// drop stops a replica and answers what waits for it.
+func (l *replicas) drop(h *api.Hosted) {
+	r, ok := h.Owner.(*replica)
+	if !ok || l.all[h.ID] != r {
+		return
+	}
+	l.leave(r)
+	l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
+	l.release(r)
+	delete(l.all, h.ID)
+	l.hosted.remove(h)
+	h.Gone.Store(true)
+}
+
+// assign tells a replica what the metadata log says about its partition.
+func (l *replicas) assign(as assigned) {
+	r := as.h.Owner.(*replica)
+	_, before := r.p.Leader()
+	l.step(r, &partition.Assign{
+		Leader: as.p.Leader, LeaderEpoch: as.p.LeaderEpoch, PartitionEpoch: as.p.PartitionEpoch,
+		Replicas: as.p.Replicas, ISR: as.p.ISR, Recovering: as.p.Recovering,
+	})
+	l.release(r)
+	if as.p.Leader == l.id && as.p.LeaderEpoch > before {
+		l.expect(r, as.p.Replicas)
+	}
+}
+
+// configure hands changed topic configs to the cores and the logs.
+func (e *imageEvent) configure(l *replicas) {
+	for _, t := range e.configs {
+		for n := range t.Partitions {
+			if r := l.all[model.TopicIDPartition{TopicID: t.ID, Partition: int32(n)}]; r != nil {
+				e.configureOne(l, r)
+			}
+		}
+	}
+	if e.allConfigs {
+		for _, r := range l.all {
+			e.configureOne(l, r)
+		}
+	}
+}
+
+func (e *imageEvent) configureOne(l *replicas, r *replica) {
+	cfg := e.applier.topicConfig(r.tp().Topic)
+	l.step(r, &partition.Configure{MinISR: cfg.MinISR})
+	log := r.log
+	l.jobs = append(l.jobs, job{kind: jobCall, call: func() error { log.SetConfig(logConfig(cfg)); return nil }})
+}
+
+// brokerDefaults are the broker-level keys that a topic's configs fall back to:
+// those of the file, under the dynamic ones of the metadata log.
+func brokerDefaults(cfg *config.Config, img *image.Image) map[string]string {
+	return cfg.BrokerDefaults(dynamic(cfg, img))
+}
+
+// dynamic is what the metadata log says about this broker's keys.
+func dynamic(cfg *config.Config, img *image.Image) config.Dynamic {
+	return config.Dynamic{
+		Cluster: img.Config(metalog.ResourceBroker, ""),
+		Broker:  img.Config(metalog.ResourceBroker, fmt.Sprint(int32(cfg.NodeID))),
+	}
+}

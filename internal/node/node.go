@@ -1,0 +1,259 @@
+// Package node is one process of a cluster: it wires the loops of a broker, a
+// controller or both to their files and sockets.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/controlplane"
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/transport"
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+// Options says what a node runs with.
+type Options struct {
+	Config *config.Config
+	Log    *slog.Logger // default: discarded
+	// BrokerListener and ControllerListener are sockets that the caller opened,
+	// for ports that the kernel chose; nil opens what Config says.
+	BrokerListener     net.Listener
+	ControllerListener net.Listener
+	// Dial replaces the TCP dialer between nodes.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Events is told what the cores decided; nil is fine.
+	Events Observer
+}
+
+// Node is a running process of a cluster.
+type Node struct {
+	opts   Options
+	cfg    *config.Config
+	log    *slog.Logger
+	clock  Clock
+	dir    *storage.Dir
+	source controlplane.Source
+
+	broker *broker // nil on a controller alone
+
+	failOnce sync.Once
+	failed   chan struct{}
+	err      error
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start recovers the log directory and starts the node. It returns before the
+// broker is usable: see Ready.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Events == nil {
+		o.Events = silent{}
+	}
+	n := &Node{opts: o, cfg: o.Config, clock: newSystemClock(), failed: make(chan struct{})}
+	n.log = o.Log.With("node", int32(n.cfg.NodeID))
+	if err := n.start(ctx); err != nil {
+		n.abandon()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) start(ctx context.Context) error {
+	var err error
+	if n.dir, err = openDir(n.cfg, n.clock, n.log); err != nil {
+		return err
+	}
+	if n.source, err = n.startSource(ctx); err != nil {
+		return err
+	}
+	if n.cfg.Broker {
+		if n.broker, err = startBroker(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openDir opens the log directory of a formatted node.
+func openDir(cfg *config.Config, clock Clock, log *slog.Logger) (*storage.Dir, error) {
+	defaults := cfg.BrokerDefaults(config.Dynamic{})
+	return storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{
+		NodeID: cfg.NodeID, Log: log, Now: clock.Wall, Workers: cfg.RecoveryThreads,
+		Config: func(model.TopicPartition) storage.LogConfig {
+			return logConfig(config.TopicConfig(defaults, nil))
+		},
+	})
+}
+
+// startSource starts the controller of a node that has one, else an observer.
+func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
+	voters := make([]controlplane.Voter, 0, len(n.cfg.QuorumVoters))
+	for _, v := range n.cfg.QuorumVoters {
+		voters = append(voters, controlplane.Voter{ID: v.ID, Host: v.Host, Port: v.Port})
+	}
+	if !n.cfg.Controller {
+		var bootstrap []string
+		for _, e := range n.cfg.QuorumBootstrap {
+			bootstrap = append(bootstrap, net.JoinHostPort(e.Host, fmt.Sprint(e.Port)))
+		}
+		return controlplane.StartObserver(ctx, controlplane.ObserverOptions{
+			NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
+			Voters: voters, Bootstrap: bootstrap, FetchTimeout: n.cfg.QuorumFetchTimeout,
+			SnapshotBytes: n.cfg.MetadataSnapshotBytes, Log: n.log,
+		})
+	}
+	l := n.opts.ControllerListener
+	at := n.cfg.ControllerListeners[0]
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", at.Address()); err != nil {
+			return nil, fmt.Errorf("listen on %s for controllers: %w", at, err)
+		}
+	}
+	adv := n.cfg.ControllerAdvertised[0]
+	if adv.Port == 0 {
+		adv.Port = uint16(l.Addr().(*net.TCPAddr).Port)
+	}
+	return controlplane.Start(ctx, controlplane.Options{
+		NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
+		Voters: voters, Listener: l, ListenerName: n.cfg.ControllerListenerNames[0], Host: adv.Host, Port: adv.Port,
+		Core: controllerConfig(n.cfg), SnapshotBytes: n.cfg.MetadataSnapshotBytes, Log: n.log,
+	})
+}
+
+// Ready is closed once the broker is unfenced and its port is open (R13.10); at
+// once on a controller alone.
+func (n *Node) Ready() <-chan struct{} {
+	if n.broker == nil {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	return n.broker.ready
+}
+
+// Failed is closed when the node cannot go on; Err says why.
+func (n *Node) Failed() <-chan struct{} { return n.failed }
+
+// Err is why Failed was closed.
+func (n *Node) Err() error {
+	select {
+	case <-n.failed:
+		return n.err
+	default:
+		return nil
+	}
+}
+
+// Addr is the address of the broker's listener.
+func (n *Node) Addr() string { return n.broker.addr() }
+
+// ID is the node's id.
+func (n *Node) ID() model.BrokerID { return n.cfg.NodeID }
+
+// Image is the newest committed metadata image that this node knows.
+func (n *Node) Image() *image.Image { return n.source.Image() }
+
+// Active is the active controller as this node knows it.
+func (n *Node) Active() (model.BrokerID, model.Epoch) { return n.source.Active() }
+
+// Views describes every replica hosted here, sorted by partition.
+func (n *Node) Views() []ReplicaView { return n.broker.views(nil) }
+
+// Forward has the active controller answer req.
+func (n *Node) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+	return n.source.Forward(ctx, req)
+}
+
+// fail stops the node for good: a failed write is never retried into silence.
+func (n *Node) fail(err error) {
+	n.failOnce.Do(func() {
+		n.err = err
+		n.log.Error("node fails", "error", err)
+		close(n.failed)
+	})
+}
+
+// Shutdown leaves the cluster in an orderly way (R8.18): leaderships are moved
+// first, as long as ctx lasts, then everything is stopped and synced.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.stopOnce.Do(func() { n.stopErr = n.shutdown(ctx) })
+	return n.stopErr
+}
+
+func (n *Node) shutdown(ctx context.Context) error {
+	if n.broker != nil {
+		if n.cfg.ControlledShutdown {
+			n.broker.lifecycle.shutdown(ctx)
+		}
+		n.broker.stop(ctx)
+	}
+	err := n.source.Close()
+	epoch := model.UnknownBrokerEpoch
+	if n.broker != nil {
+		if herr := n.dir.CheckpointHW(n.broker.highWatermarks()); herr != nil {
+			err = errors.Join(err, herr)
+		}
+		epoch = n.broker.lifecycle.Epoch()
+	}
+	return errors.Join(err, n.dir.CloseClean(epoch))
+}
+
+// Kill stops the node as SIGKILL would: nothing is synced or told to anybody.
+func (n *Node) Kill() {
+	n.stopOnce.Do(func() {
+		n.abandon()
+		n.stopErr = errors.New("the node was killed")
+	})
+}
+
+// abandon ends every goroutine and releases every file.
+func (n *Node) abandon() {
+	if n.broker != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		n.broker.stop(ctx)
+	}
+	if n.source != nil {
+		n.source.Close()
+	}
+	if n.dir != nil {
+		n.dir.Close()
+	}
+}
+
+// silent is the Observer of a node that nobody watches.
+type silent struct{}
+
+func (silent) Reasons(model.TopicPartition, []partition.Reason) {}
+func (silent) Cut(model.TopicPartition, partition.Cut)          {}
+
+// serve opens the broker's port; the server takes over a listener that the
+// caller opened.
+func (n *Node) listen() (net.Listener, error) {
+	if n.opts.BrokerListener != nil {
+		return n.opts.BrokerListener, nil
+	}
+	at := n.cfg.Listeners[0]
+	l, err := net.Listen("tcp", at.Address())
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", at, err)
+	}
+	return l, nil
+}
+
+var _ = transport.Options{}

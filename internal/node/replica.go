@@ -1,0 +1,52 @@
+package node
+
+import (
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+)
+
+// replica is one partition hosted here, as the replicas loop owns it: the core
+// that decides, the log that it decides about, and what waits for the two.
+type replica struct {
+	hosted *api.Hosted
+	p      *partition.Partition
+	log    *storage.Log
+
+	// appending are the produced batches that the log writer has yet to report,
+	// in offset order.
+	appending []appending
+	// held are produce parts that came while this broker became leader: they go
+	// on when its epoch is safe on disk.
+	held []producePart
+
+	// As a follower: where it is fetched from, what the leader was last asked.
+	source  *source
+	sent    partition.FetchPosition
+	inSet   bool     // part of the fetch session
+	dirty   bool     // queued in source.dirty
+	delayed bool     // waits for its backoff
+	flying  *fetched // the answer whose bytes its log still takes
+
+	cuts []partition.Cut // what truncations removed here (R13.3)
+
+	checkpointed model.Offset // HW in the last checkpoint
+}
+
+// appending is a produced batch on its way to the log.
+type appending struct {
+	end model.Offset
+	op  *produceOp
+}
+
+// producePart is one partition of a produce request.
+type producePart struct {
+	op *produceOp
+	i  int
+}
+
+func (r *replica) tp() model.TopicPartition { return r.hosted.TP }
+
+// stopped reports whether the replica is hosted no more.
+func (r *replica) stopped() bool { return r.p.Role() == partition.Stopped }

@@ -1,0 +1,323 @@
+package node
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/core/purgatory"
+)
+
+// event is anything that happens to the replicas loop.
+type event interface{ turn(l *replicas) }
+
+// call is a function to run in the loop.
+type call func(l *replicas)
+
+func (f call) turn(l *replicas) { f(l) }
+
+// replicas is the loop that owns every partition of this broker and the
+// requests that wait for one. A Step is offset arithmetic, so one loop serves
+// all; bytes are carried by connections and the log writer.
+type replicas struct {
+	id      model.BrokerID
+	clock   Clock
+	log     *slog.Logger
+	cfg     replicaConfig
+	inbox   *mailbox[event]
+	writer  *logWriter
+	isr     *isrSender
+	events  Observer
+	startFn func(*source) // starts the fetcher of a new source
+
+	// hosted is read by connections; the loop and the metadata loop write it.
+	hosted hostedTable
+
+	peers    partition.Peers
+	all      map[model.TopicIDPartition]*replica
+	sources  map[model.BrokerID]*source
+	expected map[model.BrokerID]map[*replica]model.Time // followers that have yet to fetch from a new leader
+
+	produces *purgatory.Purgatory[*replica]
+	fetches  *purgatory.Purgatory[*replica]
+	deletes  *purgatory.Purgatory[*replica]
+
+	// The turn under way.
+	now   model.Time
+	wall  model.Millis
+	wakes []pendingWake
+	in    inputs
+	jobs  []job
+	// waking is the replica whose waiters are being tried.
+	waking *replica
+
+	nextTick model.Time
+	timers   timerQueue
+	planning []*source                                // sources to look at when the turn ends
+	parked   map[model.BrokerID]map[*fetchOp]struct{} // fetches of followers in the purgatory
+
+	stopping atomic.Bool
+	done     chan struct{}
+}
+
+// replicaConfig is what the loop takes from the broker's configuration.
+type replicaConfig struct {
+	lagMax         time.Duration
+	producerExpiry time.Duration
+	fetchBackoff   time.Duration
+	fetchMaxBytes  int32
+	rackAware      bool
+}
+
+// pendingWake asks for a look at the waiters of a replica.
+type pendingWake struct {
+	r    *replica
+	what partition.Wake
+}
+
+// inputs are the reused inputs of Step.
+type inputs struct {
+	produce   partition.Produce
+	appended  partition.Appended
+	epochs    partition.EpochPersisted
+	truncated partition.Truncated
+	response  partition.FetchResponse
+	answer    partition.ISRAnswer
+	tick      partition.Tick
+}
+
+// Observer is told what the cores decided, for logs and metrics. Its methods
+// run in the replicas loop and must not block.
+type Observer interface {
+	Reasons(tp model.TopicPartition, rs []partition.Reason)
+	Cut(tp model.TopicPartition, c partition.Cut)
+}
+
+func newReplicas(id model.BrokerID, clock Clock, log *slog.Logger, cfg replicaConfig) *replicas {
+	l := &replicas{
+		id: id, clock: clock, log: log, cfg: cfg, inbox: newMailbox[event](),
+		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
+		sources: map[model.BrokerID]*source{}, expected: map[model.BrokerID]map[*replica]model.Time{},
+		parked: map[model.BrokerID]map[*fetchOp]struct{}{},
+		done:   make(chan struct{}),
+	}
+	l.now = clock.Now()
+	l.produces = purgatory.New[*replica](l.now)
+	l.fetches = purgatory.New[*replica](l.now)
+	l.deletes = purgatory.New[*replica](l.now)
+	l.nextTick = l.now.Add(cfg.lagMax / 2)
+	l.hosted.init()
+	return l
+}
+
+// run is the loop's goroutine. It ends when the inbox is closed and empty.
+func (l *replicas) run() {
+	defer close(l.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var batch []event
+	for {
+		batch = l.inbox.take(batch)
+		if len(batch) == 0 && l.stopping.Load() {
+			return
+		}
+		l.begin()
+		for i, e := range batch {
+			l.Turn(e)
+			batch[i] = nil
+		}
+		l.expire()
+		l.flush()
+		timer.Reset(l.sleep())
+		select {
+		case <-l.inbox.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// begin reads the clock once for the events that follow.
+func (l *replicas) begin() { l.now, l.wall = l.clock.Now(), l.clock.Wall() }
+
+// Turn handles one event, then wakes what it may have completed.
+func (l *replicas) Turn(e event) {
+	e.turn(l)
+	l.wakeAll()
+}
+
+// expire lets time act.
+func (l *replicas) expire() {
+	l.produces.Advance(l.now)
+	l.fetches.Advance(l.now)
+	l.deletes.Advance(l.now)
+	l.timers.run(l.now)
+	if l.now >= l.nextTick {
+		l.nextTick = l.now.Add(l.cfg.lagMax / 2)
+		for _, r := range l.all {
+			l.step(r, &l.in.tick)
+		}
+	}
+	l.wakeAll()
+}
+
+// flush hands over what the turn decided, in one go each.
+func (l *replicas) flush() {
+	if len(l.jobs) > 0 {
+		l.writer.post(l.jobs)
+		clear(l.jobs)
+		l.jobs = l.jobs[:0]
+	}
+	l.isr.flush()
+	l.planAll()
+}
+
+// sleep is how long the loop may wait for its next event.
+func (l *replicas) sleep() time.Duration {
+	next := l.nextTick
+	for _, d := range [...]func() (model.Time, bool){
+		l.produces.NextDeadline, l.fetches.NextDeadline, l.deletes.NextDeadline, l.timers.next,
+	} {
+		if t, ok := d(); ok {
+			next = min(next, t)
+		}
+	}
+	return max(0, next.Sub(l.clock.Now()))
+}
+
+// close ends the loop once everything posted before was handled.
+func (l *replicas) close() {
+	l.stopping.Store(true)
+	l.inbox.close()
+	<-l.done
+}
+
+// do runs f in the loop and waits for it. It reports false when the loop has
+// ended.
+func (l *replicas) do(f func(l *replicas)) bool {
+	ran := make(chan struct{})
+	if !l.inbox.post(call(func(l *replicas) { f(l); close(ran) })) {
+		return false
+	}
+	select {
+	case <-ran:
+		return true
+	case <-l.done:
+		select {
+		case <-ran:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// step applies one input to a replica and carries out what every input may ask
+// for. Append, Duplicate and Reply are the caller's.
+func (l *replicas) step(r *replica, in partition.Input) partition.Ready {
+	rd := r.p.Step(l.now, l.wall, in)
+	if rd.Truncate != nil {
+		l.jobs = append(l.jobs, truncateJob(r, rd.Truncate))
+	}
+	if rd.PersistEpochs != nil {
+		l.jobs = append(l.jobs, epochsJob(r, rd.PersistEpochs))
+	}
+	if rd.RaiseLogStart != nil {
+		l.jobs = append(l.jobs, job{kind: jobRaiseStart, r: r, to: *rd.RaiseLogStart})
+	}
+	if rd.AlterISR != nil {
+		l.isr.propose(r, rd.AlterISR)
+	}
+	if rd.FetchFrom != nil {
+		l.fetchFrom(r, *rd.FetchFrom)
+	}
+	if rd.AskLeader {
+		l.askLeader(r)
+	}
+	if rd.Backoff {
+		l.backoff(r)
+	}
+	if rd.Wake != 0 {
+		l.wakes = append(l.wakes, pendingWake{r, rd.Wake})
+	}
+	if rd.Cut != nil {
+		r.cuts = append(r.cuts, *rd.Cut)
+		l.events.Cut(r.tp(), *rd.Cut)
+	}
+	if len(rd.Reasons) > 0 {
+		l.events.Reasons(r.tp(), rd.Reasons)
+	}
+	r.hosted.Generation.Store(r.p.Generation())
+	if r.source != nil {
+		l.position(r)
+	}
+	return rd
+}
+
+// wakeAll tries the waiters of every replica that something happened to:
+// producers first, then fetches, then deletions, so that a follower's reply
+// never overtakes the producer that it acknowledges.
+func (l *replicas) wakeAll() {
+	for i := 0; i < len(l.wakes); i++ {
+		w := l.wakes[i]
+		l.waking = w.r
+		if w.what&partition.WakeProduce != 0 {
+			l.produces.Wake(w.r)
+		}
+		if w.what&partition.WakeFetch != 0 {
+			l.fetches.Wake(w.r)
+		}
+		if w.what&partition.WakeDelete != 0 {
+			l.deletes.Wake(w.r)
+		}
+		l.waking = nil
+	}
+	clear(l.wakes)
+	l.wakes = l.wakes[:0]
+}
+
+// hostedTable finds replicas by name and by id. Connections read it.
+type hostedTable struct {
+	mu     sync.RWMutex
+	byName map[model.TopicPartition]*api.Hosted
+	byID   map[model.TopicIDPartition]*api.Hosted
+}
+
+func (t *hostedTable) init() {
+	t.byName = map[model.TopicPartition]*api.Hosted{}
+	t.byID = map[model.TopicIDPartition]*api.Hosted{}
+}
+
+func (t *hostedTable) add(h *api.Hosted) {
+	t.mu.Lock()
+	t.byName[h.TP], t.byID[h.ID] = h, h
+	t.mu.Unlock()
+}
+
+func (t *hostedTable) remove(h *api.Hosted) {
+	t.mu.Lock()
+	if t.byName[h.TP] == h {
+		delete(t.byName, h.TP)
+	}
+	if t.byID[h.ID] == h {
+		delete(t.byID, h.ID)
+	}
+	t.mu.Unlock()
+}
+
+// ByName returns the replica of tp hosted here, or nil.
+func (l *replicas) ByName(tp model.TopicPartition) *api.Hosted {
+	l.hosted.mu.RLock()
+	defer l.hosted.mu.RUnlock()
+	return l.hosted.byName[tp]
+}
+
+// ByID returns the replica of the topic id's partition hosted here, or nil.
+func (l *replicas) ByID(id model.TopicIDPartition) *api.Hosted {
+	l.hosted.mu.RLock()
+	defer l.hosted.mu.RUnlock()
+	return l.hosted.byID[id]
+}

@@ -1,0 +1,102 @@
+package node
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/explain"
+	"github.com/tidemark-log/tidemark/internal/wire"
+)
+
+// newAPI wires the broker's loops to the handlers of requests.
+func (b *broker) newAPI() *api.API {
+	cfg := b.n.cfg
+	configs := &topicConfigs{applier: b.applier}
+	data := &api.DataPath{
+		Self: cfg.NodeID, Replicas: b.replicas, Image: b.applier.Image, Topic: configs.of, Node: b.node,
+		Now: b.n.clock.Now, Wall: b.n.clock.Wall, RackAware: cfg.RackAwareReads, FetchMaxBytes: cfg.FetchMaxBytes,
+	}
+	data.Init(cfg.FetchSessionSlots, func() int32 { return rand.Int32N(1<<31-2) + 1 })
+	a := api.New(api.Options{
+		ID: cfg.NodeID, ClusterID: b.n.dir.ClusterID(), Config: cfg, Features: supportedFeatures(),
+		Images: b.applier, Controller: b.n.source, Queries: queries{b.replicas}, Coordinator: b.coordinator,
+		Data: data, LogDir: b.logDir, Epoch: b.lifecycle.Epoch, Log: b.n.log,
+	})
+	a.Handle(explain.APIKey, b.explainReplicas)
+	return a
+}
+
+func supportedFeatures() []image.FeatureRange {
+	out := make([]image.FeatureRange, 0, len(brokerFeatures))
+	for _, f := range brokerFeatures {
+		out = append(out, image.FeatureRange{Name: f.name, Min: f.min, Max: f.max})
+	}
+	return out
+}
+
+// node is where a broker listens under a listener's name.
+func (b *broker) node(id model.BrokerID, listener string) (wire.Node, bool) {
+	r := b.applier.Image().Broker(id)
+	if r == nil {
+		return wire.Node{}, false
+	}
+	for _, e := range r.Endpoints {
+		if e.Name == listener {
+			return wire.Node{ID: id, Host: e.Host, Port: int32(e.Port), Rack: r.Rack}, true
+		}
+	}
+	return wire.Node{}, false
+}
+
+// logDir describes the log directory for DescribeLogDirs.
+func (b *broker) logDir() api.LogDir {
+	path, err := filepath.Abs(b.n.cfg.LogDir)
+	if err != nil {
+		path = b.n.cfg.LogDir
+	}
+	d := api.LogDir{Path: path, Total: -1, Usable: -1, Logs: b.n.dir.Logs()}
+	if b.n.dir.Err() != nil {
+		d.Err = model.ErrKafkaStorageError
+	}
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) == nil {
+		d.Total, d.Usable = int64(st.Blocks)*st.Bsize, int64(st.Bavail)*st.Bsize
+	}
+	return d
+}
+
+// topicConfigs remembers the effective configuration of each topic as long as
+// the image stands.
+type topicConfigs struct {
+	applier *applier
+	cache   atomic.Pointer[topicConfigCache]
+}
+
+type topicConfigCache struct {
+	img *image.Image
+	m   sync.Map // topic -> *config.Topic
+}
+
+// of returns the configuration of a topic in the newest image.
+func (c *topicConfigs) of(topic string) *config.Topic {
+	img := c.applier.Image()
+	cache := c.cache.Load()
+	if cache == nil || cache.img != img {
+		cache = &topicConfigCache{img: img}
+		c.cache.Store(cache)
+	}
+	if t, ok := cache.m.Load(topic); ok {
+		return t.(*config.Topic)
+	}
+	t := c.applier.topicConfig(topic)
+	cache.m.Store(topic, &t)
+	return &t
+}

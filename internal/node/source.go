@@ -1,0 +1,292 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// source is one peer that leads partitions followed here, as the loop sees it.
+// Its fetcher carries the requests; the loop says what they ask for. There is
+// one request under way at most, and the next one is planned when everything
+// that the last one brought is in the log.
+type source struct {
+	leader  model.BrokerID
+	members map[*replica]struct{}
+	inSet   int        // members that the fetch session holds
+	dirty   []*replica // members whose part of the session has to change
+	forget  []model.TopicIDPartition
+	asks    []*replica // members whose leader is asked for its log's bounds
+	wanting bool       // the fetcher waits for a plan
+	full    bool       // the next plan names everything: there is no session
+	flying  int        // replicas with appends or truncations of the last response in flight
+	queued  bool       // listed in replicas.planning
+	plans   chan fetchPlan
+	stop    chan struct{}
+}
+
+// fetchPlan is one request to a peer: what changes in the session, what leaves
+// it, whose bounds to ask for.
+type fetchPlan struct {
+	full   bool
+	parts  []planPart
+	forget []model.TopicIDPartition
+	asks   []planPart
+}
+
+// planPart is one partition of a plan.
+type planPart struct {
+	tp  model.TopicPartition
+	id  model.TopicIDPartition
+	pos partition.FetchPosition
+}
+
+// fetchFrom makes a replica follow another peer, or none.
+func (l *replicas) fetchFrom(r *replica, leader model.BrokerID) {
+	l.leave(r)
+	if leader == model.NoBroker || leader == l.id {
+		return
+	}
+	s := l.sources[leader]
+	if s == nil {
+		s = &source{leader: leader, members: map[*replica]struct{}{}, full: true,
+			plans: make(chan fetchPlan, 1), stop: make(chan struct{})}
+		l.sources[leader] = s
+		l.startFn(s)
+	}
+	s.members[r] = struct{}{}
+	r.source = s
+	r.sent = partition.FetchPosition{}
+	l.position(r)
+}
+
+// leave takes a replica out of its source.
+func (l *replicas) leave(r *replica) {
+	s := r.source
+	if s == nil {
+		return
+	}
+	l.unset(r)
+	delete(s.members, r)
+	r.source, r.dirty = nil, false
+	l.plan(s)
+}
+
+// unset takes a replica out of the session's set.
+func (l *replicas) unset(r *replica) {
+	if r.inSet {
+		r.inSet = false
+		r.source.inSet--
+		r.source.forget = append(r.source.forget, r.hosted.ID)
+	}
+}
+
+// position notes that what a follower asks for may have changed.
+func (l *replicas) position(r *replica) {
+	if r.dirty {
+		return
+	}
+	pos, ok := r.p.NextFetch()
+	ok = ok && !r.delayed
+	if ok == r.inSet && (!ok || pos == r.sent) {
+		return
+	}
+	r.dirty = true
+	r.source.dirty = append(r.source.dirty, r)
+	l.plan(r.source)
+}
+
+// plan has the source looked at when the turn ends.
+func (l *replicas) plan(s *source) {
+	if !s.queued {
+		s.queued = true
+		l.planning = append(l.planning, s)
+	}
+}
+
+// planAll hands plans to the fetchers that wait for one.
+func (l *replicas) planAll() {
+	for _, s := range l.planning {
+		s.queued = false
+		l.planOne(s)
+	}
+	clear(l.planning)
+	l.planning = l.planning[:0]
+}
+
+func (l *replicas) planOne(s *source) {
+	if !s.wanting || s.flying > 0 {
+		return
+	}
+	p := fetchPlan{full: s.full, forget: s.forget}
+	if s.full {
+		p.forget = nil
+		s.inSet = 0
+		s.dirty = s.dirty[:0]
+		for r := range s.members {
+			r.inSet, r.dirty = false, true
+			s.dirty = append(s.dirty, r)
+		}
+		slices.SortFunc(s.dirty, func(a, b *replica) int { return a.tp().Compare(b.tp()) })
+	}
+	for _, r := range s.dirty {
+		if r.source != s || !r.dirty {
+			continue
+		}
+		r.dirty = false
+		pos, ok := r.p.NextFetch()
+		switch {
+		case ok && !r.delayed:
+			if !r.inSet {
+				r.inSet = true
+				s.inSet++
+			}
+			r.sent = pos
+			p.parts = append(p.parts, planPart{tp: r.tp(), id: r.hosted.ID, pos: pos})
+		case r.inSet:
+			r.inSet = false
+			s.inSet--
+			p.forget = append(p.forget, r.hosted.ID)
+		}
+	}
+	for _, r := range s.asks {
+		if r.source == s {
+			_, epoch := r.p.Leader()
+			p.asks = append(p.asks, planPart{tp: r.tp(), id: r.hosted.ID, pos: partition.FetchPosition{LeaderEpoch: epoch}})
+		}
+	}
+	clear(s.dirty)
+	s.dirty, s.forget, s.asks = s.dirty[:0], nil, nil
+	if s.inSet == 0 && len(p.forget) == 0 && len(p.asks) == 0 {
+		s.forget = nil
+		return // nothing to fetch: wait until something is
+	}
+	s.wanting, s.full = false, false
+	s.plans <- p
+}
+
+// wantPlan is the event of a fetcher that is ready for its next request.
+type wantPlan struct {
+	s    *source
+	full bool
+}
+
+func (e wantPlan) turn(l *replicas) {
+	e.s.wanting = true
+	e.s.full = e.s.full || e.full
+	l.plan(e.s)
+}
+
+// askLeader has the leader asked for its log's bounds (R4.13).
+func (l *replicas) askLeader(r *replica) {
+	if r.source != nil {
+		r.source.asks = append(r.source.asks, r)
+		l.plan(r.source)
+	}
+}
+
+// backoff leaves a replica out of the requests for a while (R4.14).
+func (l *replicas) backoff(r *replica) {
+	if r.delayed {
+		return
+	}
+	r.delayed = true
+	l.timers.add(l.now.Add(l.cfg.fetchBackoff), func() {
+		r.delayed = false
+		if r.source != nil {
+			l.position(r)
+		}
+	})
+}
+
+// landed notes that a replica's log has taken what a response brought.
+func (l *replicas) landed(r *replica) {
+	if r.flying == nil || r.p.InFlight() {
+		return
+	}
+	f := r.flying
+	r.flying = nil
+	f.s.flying--
+	f.release()
+	l.plan(f.s)
+}
+
+// fetched is the event of one answer. Its bytes are released when every
+// replica that takes some has written them.
+type fetched struct {
+	s     *source
+	parts []fetchedPart
+	asked []fetchedBounds
+	refs  int
+	free  func()
+}
+
+// fetchedPart is one partition of an answer.
+type fetchedPart struct {
+	id   model.TopicIDPartition
+	resp partition.FetchResponse // without what the request said
+	data []byte                  // whole batches
+}
+
+// fetchedBounds is a leader's answer about the ends of its log.
+type fetchedBounds struct {
+	id   model.TopicIDPartition
+	resp partition.LeaderOffsets
+	err  bool
+}
+
+func (f *fetched) release() {
+	if f.refs--; f.refs == 0 && f.free != nil {
+		f.free()
+	}
+}
+
+func (f *fetched) turn(l *replicas) {
+	f.refs = 1
+	for i := range f.parts {
+		p := &f.parts[i]
+		if r := l.all[p.id]; r != nil && r.source == f.s && r.inSet {
+			l.fetchedPart(f, r, p)
+		}
+	}
+	for i := range f.asked {
+		a := &f.asked[i]
+		if r := l.all[a.id]; r != nil && r.source == f.s {
+			if a.err {
+				l.backoffAsk(r)
+				continue
+			}
+			l.step(r, &a.resp)
+			l.fly(f, r)
+		}
+	}
+	f.release()
+}
+
+func (l *replicas) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
+	in := &l.in.response
+	*in = p.resp
+	in.LeaderEpoch, in.Offset = r.sent.LeaderEpoch, r.sent.Offset
+	rd := l.step(r, in)
+	if a := rd.Append; a != nil {
+		l.jobs = append(l.jobs, job{kind: jobAppend, r: r, bytes: p.data, base: a.Base, to: a.End,
+			epochs: cloneEpochs(a.Epochs)})
+	}
+	in.Batches = nil
+	l.fly(f, r)
+}
+
+// fly keeps the answer's bytes, and the next request, until r has landed.
+func (l *replicas) fly(f *fetched, r *replica) {
+	if r.flying == nil && r.p.InFlight() {
+		r.flying = f
+		f.refs++
+		f.s.flying++
+	}
+}
+
+// backoffAsk asks again after a while when the question got no answer.
+func (l *replicas) backoffAsk(r *replica) {
+	l.timers.add(l.now.Add(l.cfg.fetchBackoff), func() { l.askLeader(r) })
+}
