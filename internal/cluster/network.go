@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// network is the sockets of a cluster in one process, with gates that hold
+// bytes back: a paused node's, or those between two nodes that are cut off from
+// each other. A held byte is not lost; it arrives when the gate opens, as TCP
+// would deliver it.
+type network struct {
+	mu     sync.Mutex
+	owner  map[string]model.BrokerID // address -> node
+	paused map[model.BrokerID]*gate
+	cuts   map[[2]model.BrokerID]*gate
+	conns  map[*gatedConn]struct{}
+}
+
+func newNetwork() *network {
+	return &network{owner: map[string]model.BrokerID{}, paused: map[model.BrokerID]*gate{},
+		cuts: map[[2]model.BrokerID]*gate{}, conns: map[*gatedConn]struct{}{}}
+}
+
+// place notes the addresses of a node.
+func (n *network) place(id model.BrokerID, addrs ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.paused[id] = newGate()
+	for _, a := range addrs {
+		n.owner[a] = id
+	}
+}
+
+func pairOf(a, b model.BrokerID) [2]model.BrokerID {
+	return [2]model.BrokerID{min(a, b), max(a, b)}
+}
+
+func (n *network) between(a, b model.BrokerID) *gate {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	g := n.cuts[pairOf(a, b)]
+	if g == nil {
+		g = newGate()
+		n.cuts[pairOf(a, b)] = g
+	}
+	return g
+}
+
+func (n *network) pause(id model.BrokerID, on bool) {
+	n.mu.Lock()
+	g := n.paused[id]
+	n.mu.Unlock()
+	if g != nil {
+		g.set(on)
+	}
+}
+
+func (n *network) cut(a, b model.BrokerID, on bool) { n.between(a, b).set(on) }
+
+// cutOff closes every connection of a node that is being killed, so that its
+// peers see the end at once, as they would of a dead process.
+func (n *network) cutOff(id model.BrokerID) {
+	n.mu.Lock()
+	var mine []*gatedConn
+	for c := range n.conns {
+		if c.owner == id {
+			mine = append(mine, c)
+		}
+	}
+	n.mu.Unlock()
+	for _, c := range mine {
+		c.Close()
+	}
+}
+
+// revive opens the gate of a node that starts again.
+func (n *network) revive(id model.BrokerID) { n.pause(id, false) }
+
+// dialer dials on behalf of a node. Across a cut nothing answers, so a dial
+// waits until it is healed or given up; it is never refused, for the process
+// over there lives.
+func (n *network) dialer(from model.BrokerID) func(ctx context.Context, addr string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		n.mu.Lock()
+		to, known := n.owner[addr]
+		own := n.paused[from]
+		n.mu.Unlock()
+		gates := []*gate{own}
+		if known {
+			gates = append(gates, n.between(from, to))
+		}
+		for _, g := range gates {
+			if err := g.wait(ctx.Done()); err != nil {
+				return nil, fmt.Errorf("dial %s: %w", addr, ctx.Err())
+			}
+		}
+		var d net.Dialer
+		nc, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		return n.gated(nc, from, gates), nil
+	}
+}
+
+// wrap puts a node's gate in front of what a listener accepts.
+func (n *network) wrap(id model.BrokerID, l net.Listener) net.Listener {
+	return &gatedListener{Listener: l, net: n, id: id}
+}
+
+type gatedListener struct {
+	net.Listener
+	net *network
+	id  model.BrokerID
+}
+
+func (l *gatedListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.net.mu.Lock()
+	g := l.net.paused[l.id]
+	l.net.mu.Unlock()
+	return l.net.gated(nc, l.id, []*gate{g}), nil
+}
+
+func (n *network) gated(nc net.Conn, owner model.BrokerID, gates []*gate) net.Conn {
+	c := &gatedConn{Conn: nc, net: n, owner: owner, gates: gates, closed: make(chan struct{})}
+	n.mu.Lock()
+	n.conns[c] = struct{}{}
+	n.mu.Unlock()
+	return c
+}
+
+// gatedConn is a connection whose bytes wait while one of its gates is shut.
+type gatedConn struct {
+	net.Conn
+	net    *network
+	owner  model.BrokerID
+	gates  []*gate
+	once   sync.Once
+	closed chan struct{}
+}
+
+// pass waits for the gates.
+func (c *gatedConn) pass() error {
+	for _, g := range c.gates {
+		if err := g.wait(c.closed); err != nil {
+			return net.ErrClosed
+		}
+	}
+	return nil
+}
+
+// Read returns bytes once the gates are open.
+func (c *gatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if perr := c.pass(); perr != nil {
+		return 0, perr
+	}
+	return n, err
+}
+
+// Write sends bytes once the gates are open.
+func (c *gatedConn) Write(b []byte) (int, error) {
+	if err := c.pass(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// Close ends the connection and whoever waits at a gate for it.
+func (c *gatedConn) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.net.mu.Lock()
+		delete(c.net.conns, c)
+		c.net.mu.Unlock()
+	})
+	return c.Conn.Close()
+}
+
+// gate is open or shut.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // closed while the gate is open
+	shut bool
+}
+
+func newGate() *gate {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	return g
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if shut == g.shut {
+		return
+	}
+	g.shut = shut
+	if shut {
+		g.open = make(chan struct{})
+	} else {
+		close(g.open)
+	}
+}
+
+// wait returns when the gate is open, or net.ErrClosed when done comes first.
+func (g *gate) wait(done <-chan struct{}) error {
+	for {
+		g.mu.Lock()
+		open := g.open
+		shut := g.shut
+		g.mu.Unlock()
+		if !shut {
+			return nil
+		}
+		select {
+		case <-open:
+		case <-done:
+			return net.ErrClosed
+		}
+	}
+}

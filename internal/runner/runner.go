@@ -1,0 +1,177 @@
+// Package runner starts the nodes that the command line asks for.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/cli"
+	"github.com/tidemark-log/tidemark/internal/cluster"
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/node"
+)
+
+// Runner is the cli.Runner of the binary. Logs go to Log.
+type Runner struct {
+	Log *slog.Logger
+	// Binary is the path of this program, for nodes in processes of their own.
+	Binary func() (string, error)
+}
+
+var _ cli.Runner = Runner{}
+
+// stopLimit bounds an orderly stop.
+const stopLimit = 20 * time.Second
+
+// Format prepares the directories of a node.
+func (r Runner) Format(_ context.Context, out io.Writer, clusterID string, cfg *config.Config) error {
+	if err := node.Format(cfg, clusterID); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "Formatted %s for node %d of cluster %s.\n", cfg.LogDir, cfg.NodeID, clusterID)
+	return err
+}
+
+// Serve runs one node until ctx ends, then leaves in an orderly way.
+func (r Runner) Serve(ctx context.Context, out io.Writer, cfg *config.Config) error {
+	n, err := node.Start(ctx, node.Options{Config: cfg, Log: r.Log})
+	if err != nil {
+		return err
+	}
+	stop := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		return n.Shutdown(ctx)
+	}
+	select {
+	case <-n.Ready():
+		if cfg.Broker {
+			fmt.Fprintf(out, "ready %s\n", n.Addr())
+		}
+	case <-n.Failed():
+		n.Kill()
+		return n.Err()
+	case <-ctx.Done():
+		return stop()
+	}
+	select {
+	case <-ctx.Done():
+		return stop()
+	case <-n.Failed():
+		n.Kill()
+		return n.Err()
+	}
+}
+
+// Dev runs a whole cluster until ctx ends.
+func (r Runner) Dev(ctx context.Context, out io.Writer, o cli.DevOptions) error {
+	dir := o.Dir
+	if dir == "" {
+		var err error
+		if dir, err = cluster.TempDir(); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	}
+	if o.Processes {
+		return r.processes(ctx, out, dir, o)
+	}
+	start, cancel := context.WithTimeout(ctx, time.Minute)
+	c, err := cluster.Start(start, cluster.Options{Nodes: o.Nodes, Dir: dir, Port: o.Port, Log: r.Log})
+	cancel()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "ready %s\n", strings.Join(c.Addrs(), ","))
+	<-ctx.Done()
+	stop, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	return c.Close(stop)
+}
+
+// processes runs every node of a dev cluster as `serve` in its own process.
+func (r Runner) processes(ctx context.Context, out io.Writer, dir string, o cli.DevOptions) error {
+	binary, err := r.Binary()
+	if err != nil {
+		return fmt.Errorf("find this program's file: %w", err)
+	}
+	files, addrs, err := cluster.WriteConfigs(dir, o.Nodes, o.Port)
+	if err != nil {
+		return err
+	}
+	var cmds []*exec.Cmd
+	stop := func() {
+		for _, c := range cmds {
+			c.Process.Signal(syscall.SIGTERM)
+		}
+		for _, c := range cmds {
+			c.Wait()
+		}
+	}
+	for _, f := range files {
+		log, err := os.OpenFile(filepath.Join(filepath.Dir(f), "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			stop()
+			return fmt.Errorf("open a log for %s: %w", f, err)
+		}
+		c := exec.Command(binary, "serve", "--config", f)
+		c.Stdout, c.Stderr = log, log
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		err = c.Start()
+		log.Close()
+		if err != nil {
+			stop()
+			return fmt.Errorf("start a node: %w", err)
+		}
+		cmds = append(cmds, c)
+	}
+	defer stop()
+	if err := waitReady(ctx, addrs); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "ready %s\n", strings.Join(addrs, ","))
+	<-ctx.Done()
+	return nil
+}
+
+// waitReady waits until every broker answers: an open port means a usable
+// broker.
+func waitReady(ctx context.Context, addrs []string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, a := range addrs {
+		for {
+			err := ask(ctx, a)
+			if err == nil {
+				break
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				return fmt.Errorf("the broker at %s did not become ready: %w", a, err)
+			}
+		}
+	}
+	return nil
+}
+
+func ask(ctx context.Context, addr string) error {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	req := kmsg.NewPtrApiVersionsRequest()
+	_, err = c.Do(ctx, req)
+	return err
+}
