@@ -2,12 +2,15 @@ package controlplane
 
 import (
 	"fmt"
+	"path"
 	"sync"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/controlplane/projection"
+	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/quorum"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 // checkpointEvery makes a checkpoint of new records that are few, as Kafka's
@@ -47,19 +50,29 @@ func (l *loop) maybeCheckpoint() error {
 	}
 	c.running, c.since, c.next = true, 0, l.now().Add(checkpointEvery)
 	snap := quorum.Snapshot{Point: l.node.Applied(), Conf: l.node.Conf()}
-	img, last, wall, fs, dir := l.img, l.lastStamp, l.wall(), l.fs, l.o.Dir
+	img, last, fs, dir := l.img, l.lastStamp, l.fs, l.o.Dir
 	c.group.Go(func() {
-		id, err := projection.WriteCheckpoint(fs, dir, img, last, wall)
-		if err == nil && (id.End != snap.End || id.Epoch != snap.Epoch) {
-			err = fmt.Errorf("the image ends at %d in epoch %d, the log at %d in epoch %d", id.End, id.Epoch, snap.End, snap.Epoch)
-		}
-		size := int64(0)
-		if info, err := fs.Stat(dir + "/" + id.FileName()); err == nil {
-			size = info.Size
-		}
+		size, err := writeCheckpoint(fs, dir, img, last, snap)
 		l.post(written{snap, size, err})
 	})
 	return nil
+}
+
+// writeCheckpoint writes the image as the checkpoint at snap and returns its
+// size.
+func writeCheckpoint(fs vfs.FS, dir string, img *image.Image, last model.Millis, snap quorum.Snapshot) (int64, error) {
+	if img.End() != snap.End || img.Epoch() != snap.Epoch {
+		return 0, fmt.Errorf("the image ends at %d in epoch %d, the log at %d in epoch %d", img.End(), img.Epoch(), snap.End, snap.Epoch)
+	}
+	id, err := projection.WriteCheckpoint(fs, dir, img, last, model.Millis(time.Now().UnixMilli()))
+	if err != nil {
+		return 0, err
+	}
+	info, err := fs.Stat(path.Join(dir, id.FileName()))
+	if err != nil {
+		return 0, fmt.Errorf("stat the new checkpoint: %w", err)
+	}
+	return info.Size, nil
 }
 
 // checkpointWritten lets the raft log begin at the checkpoint.

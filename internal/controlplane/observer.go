@@ -2,43 +2,314 @@ package controlplane
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/controlplane/projection"
 	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
-// Observer follows a controller quorum by Kafka's Fetch and FetchSnapshot.
-type Observer struct{ pub *broadcast }
+// Observer follows a controller quorum by Kafka's Fetch and FetchSnapshot. What
+// is committed it keeps in its directory and starts from there; what an Apache
+// leader sends beyond the high watermark it holds in memory, so nothing on disk
+// is ever truncated.
+type Observer struct {
+	o       ObserverOptions
+	pub     *broadcast
+	ready   *ready
+	forward *forwarder
+
+	quit     context.CancelFunc
+	done     chan struct{}
+	err      error // why; set before done is closed
+	closing  sync.Once
+	group    sync.WaitGroup // subscribers
+	follower *follower
+}
+
+// follower is the loop of an observer: what its one goroutine owns.
+type follower struct {
+	o     ObserverOptions
+	pub   *broadcast
+	ready *ready
+	dir   *projection.Dir
+	rand  *rand.Rand
+
+	img       *image.Image // committed, as in dir
+	lastStamp model.Millis
+	tail      []byte       // batches behind img that may not be committed
+	end       model.Offset // after tail
+	epoch     model.Epoch  // of the last record before end
+
+	lead       leadership // as far as it is known
+	hw         model.Offset
+	candidates []string // addresses to try when no leader is known
+	next       int
+
+	since, size   int64 // as in checkpointing
+	checkpointing bool
+	checkpoints   chan written
+	group         sync.WaitGroup
+}
+
+func (o *ObserverOptions) setDefaults() {
+	if o.FetchTimeout <= 0 {
+		o.FetchTimeout = 2 * time.Second
+	}
+	if o.SnapshotBytes <= 0 {
+		o.SnapshotBytes = 20 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	o.Log = o.Log.With("observer", int(o.NodeID))
+}
 
 // StartObserver loads what o.Dir holds and starts to follow the quorum. It
 // returns before a leader is found.
-func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) { return nil, errClosed }
+func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) {
+	o.setDefaults()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &follower{
+		o: o, ready: newReady(), checkpoints: make(chan written, 1),
+		rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(o.NodeID))),
+		lead: leadership{leader: model.NoBroker, epoch: model.NoEpoch}, hw: model.UnknownOffset,
+	}
+	for _, v := range o.Voters {
+		f.candidates = append(f.candidates, address(v.Host, v.Port))
+	}
+	f.candidates = append(f.candidates, o.Bootstrap...)
+	if len(f.candidates) == 0 {
+		return nil, fmt.Errorf("start observer %d: neither voters nor bootstrap servers are known", o.NodeID)
+	}
+	if err := f.load(); err != nil {
+		return nil, fmt.Errorf("start observer %d: %w", o.NodeID, err)
+	}
+	f.next = f.rand.IntN(len(f.candidates))
+	f.pub = newBroadcast(f.img)
+	run, quit := context.WithCancel(context.Background())
+	ob := &Observer{o: o, pub: f.pub, ready: f.ready, quit: quit, done: make(chan struct{}), follower: f}
+	ob.forward = &forwarder{self: o.NodeID, pub: f.pub, closed: ob.done}
+	go func() {
+		ob.err = f.run(run)
+		close(ob.done)
+	}()
+	return ob, nil
+}
 
 // Ready is closed once the observer has applied what its leader had committed
 // when it was first reached.
-func (o *Observer) Ready() <-chan struct{} { return nil }
+func (o *Observer) Ready() <-chan struct{} { return o.ready.ch }
 
 // Image returns the newest committed image.
-func (o *Observer) Image() *image.Image { return nil }
+func (o *Observer) Image() *image.Image { return o.pub.img.Load() }
 
 // Subscribe is described at Source.
-func (o *Observer) Subscribe(fn func(*image.Image)) (stop func()) { return func() {} }
+func (o *Observer) Subscribe(fn func(*image.Image)) (stop func()) {
+	return o.pub.subscribe(o.done, &o.group, fn)
+}
 
 // Active returns the active controller and its epoch.
-func (o *Observer) Active() (model.BrokerID, model.Epoch) { return model.NoBroker, model.NoEpoch }
+func (o *Observer) Active() (model.BrokerID, model.Epoch) {
+	l := o.pub.lead.Load()
+	return l.leader, l.epoch
+}
 
 // Forward is described at Source.
 func (o *Observer) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	return nil, errClosed
+	return o.forward.forward(ctx, req)
 }
 
 // Done is closed when the observer has failed or was closed.
-func (o *Observer) Done() <-chan struct{} { return nil }
+func (o *Observer) Done() <-chan struct{} { return o.done }
 
-// Err says why Done was closed; nil after a plain Close.
-func (o *Observer) Err() error { return nil }
+// Err says why Done was closed; nil after a plain Close, and before.
+func (o *Observer) Err() error {
+	select {
+	case <-o.done:
+		return o.err
+	default:
+		return nil
+	}
+}
 
 // Close ends the observer and all its goroutines.
-func (o *Observer) Close() error { return nil }
+func (o *Observer) Close() error {
+	var err error
+	o.closing.Do(func() {
+		o.quit()
+		<-o.done
+		o.forward.close()
+		o.group.Wait()
+		o.follower.group.Wait()
+		err = errors.Join(o.err, o.follower.dir.Close())
+	})
+	return err
+}
+
+// load opens the directory and builds the image that it adds up to. A directory
+// that cannot be read is begun anew: all of it can be fetched again.
+func (f *follower) load() error {
+	var err error
+	if f.dir, err = projection.Open(f.o.FS, f.o.Dir); err != nil {
+		return err
+	}
+	if err := f.loadImage(); err != nil {
+		f.o.Log.Warn("metadata on disk cannot be read, it is fetched again", "err", err)
+		if err := f.dir.Clear(); err != nil {
+			f.dir.Close()
+			return err
+		}
+		f.img, f.lastStamp = image.New(), 0
+	}
+	f.end, f.epoch = f.img.Read(), f.dir.Epoch()
+	return nil
+}
+
+func (f *follower) loadImage() error {
+	f.img = image.New()
+	if id, ok := f.dir.Newest(); ok {
+		var err error
+		if f.img, f.lastStamp, err = projection.LoadImage(f.o.FS, f.o.Dir, id); err != nil {
+			return err
+		}
+	}
+	view := f.dir.View()
+	for f.img.Read() < view.End() {
+		b, err := view.Read(f.img.Read(), pieceBytes)
+		if err != nil {
+			return err
+		}
+		if err := f.fold(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fold moves the image over whole committed batches that continue it.
+func (f *follower) fold(b []byte) error {
+	n, err := metalog.DecodeBatches(b, func(batch metalog.Batch) error {
+		if batch.Base != f.img.Read() {
+			return fmt.Errorf("batch at %d does not follow %d", batch.Base, f.img.Read())
+		}
+		f.img = projection.Fold(f.img, batch, batch.End, batch.Epoch)
+		f.lastStamp = batch.Timestamp
+		return nil
+	})
+	if err == nil && n != len(b) {
+		err = fmt.Errorf("%d of %d bytes are whole batches", n, len(b))
+	}
+	if err != nil {
+		return fmt.Errorf("metadata at %d: %w", f.img.Read(), err)
+	}
+	f.since += int64(n)
+	return nil
+}
+
+// run follows one node after the other until ctx ends. An error is one of the
+// local disk, or a log that this program cannot read.
+func (f *follower) run(ctx context.Context) error {
+	pause, said := redialMin, ""
+	for ctx.Err() == nil {
+		followed, err := f.follow(ctx, f.target())
+		if fatal := new(fatalError); errors.As(err, &fatal) {
+			return fatal.err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			f.o.Log.Info("controller not followed any more", "err", err)
+		}
+		if followed {
+			pause = redialMin
+			continue
+		}
+		f.lostLeader()
+		if !sleep(ctx, pause/2+time.Duration(f.rand.Int64N(int64(pause)))) {
+			return nil
+		}
+		pause = min(2*pause, f.o.FetchTimeout/4)
+	}
+	return nil
+}
+
+// fatalError ends the observer.
+type fatalError struct{ err error }
+
+func (e *fatalError) Error() string { return e.err.Error() }
+
+// target returns the address to fetch from: the leader's, or the next candidate.
+func (f *follower) target() string {
+	if f.lead.leader != model.NoBroker && f.lead.addr != "" {
+		return f.lead.addr
+	}
+	f.next = (f.next + 1) % len(f.candidates)
+	return f.candidates[f.next]
+}
+
+func (f *follower) lostLeader() {
+	f.lead.leader, f.lead.addr = model.NoBroker, ""
+	f.pub.setLead(f.lead)
+}
+
+// follow fetches from one node until it fails or another one leads. It reports
+// whether the next try is to be made at once.
+func (f *follower) follow(ctx context.Context, addr string) (bool, error) {
+	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: f.o.FetchTimeout})
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	version, err := f.fetchVersion(ctx, client)
+	if err != nil {
+		return false, err
+	}
+	for ctx.Err() == nil {
+		if err := f.checkpoint(); err != nil {
+			return false, &fatalError{err}
+		}
+		resp, err := f.ask(ctx, client, f.fetchRequest(version))
+		if err != nil {
+			return false, err
+		}
+		p, err := fetchPartition(resp.(*kmsg.FetchResponse))
+		if err != nil {
+			return false, err
+		}
+		if !f.adopt(p, resp.(*kmsg.FetchResponse)) {
+			return false, fmt.Errorf("%s is behind epoch %d", addr, f.lead.epoch)
+		}
+		if f.lead.addr != addr {
+			return f.lead.addr != "", nil
+		}
+		if err := f.take(ctx, client, p); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// ask sends a request and gives the node the fetch timeout to answer.
+func (f *follower) ask(ctx context.Context, client *transport.Client, req kmsg.Request) (kmsg.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.o.FetchTimeout)
+	defer cancel()
+	return client.Do(ctx, req)
+}

@@ -177,6 +177,30 @@ func (d *Dir) Start() model.Offset { return d.segments[0].base }
 // End is the offset after the last record.
 func (d *Dir) End() model.Offset { return d.segments[len(d.segments)-1].end }
 
+// Epoch is the epoch of the last record before End; 0 when there is none.
+func (d *Dir) Epoch() model.Epoch {
+	if latest := d.epochs.Latest(); latest != model.NoEpoch {
+		return latest
+	}
+	newest, _ := d.Newest()
+	return newest.Epoch
+}
+
+// Clear drops everything but the bootstrap checkpoint.
+func (d *Dir) Clear() error {
+	for _, id := range d.checkpoints {
+		if err := d.fs.Remove(d.checkpoint(id)); err != nil {
+			return fmt.Errorf("remove checkpoint %s: %w", id.FileName(), err)
+		}
+	}
+	d.checkpoints = nil
+	if err := d.restart(0); err != nil {
+		return fmt.Errorf("begin %s anew: %w", d.path, err)
+	}
+	d.publish()
+	return d.writeEpochs()
+}
+
 // Newest returns the newest checkpoint, or false; the bootstrap checkpoint does
 // not count.
 func (d *Dir) Newest() (ID, bool) {
