@@ -51,11 +51,14 @@ func run(t *testing.T, runner Runner, in string, args ...string) (code int, stdo
 	return code, out.String(), err.String()
 }
 
+// nodeFile writes the configuration of a node that gives no warning.
 func nodeFile(t *testing.T) string {
 	t.Helper()
-	values := config.Cluster{Dir: t.TempDir(), Brokers: []string{"127.0.0.1:1"}, Controllers: []string{"127.0.0.1:2"}}.Values()[0]
 	path := filepath.Join(t.TempDir(), "server.properties")
-	if err := os.WriteFile(path, config.Properties(values), 0o600); err != nil {
+	text := "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:2\ncontroller.listener.names=CONTROLLER\n" +
+		"listeners=PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2\nlog.dirs=data\n" +
+		"broker.session.timeout.ms=2000\nbroker.heartbeat.interval.ms=100\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -95,21 +95,3 @@ func TestOnlyDynamicKeysMayBeAlteredOnABroker(t *testing.T) {
 		t.Errorf("the cluster's defaults are described as %v", set)
 	}
 }
-
-func TestADevelopmentClustersFilesLoad(t *testing.T) {
-	nodes := Cluster{
-		Dir: "/tmp/x", Brokers: []string{"127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9094"},
-		Controllers: []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
-	}.Values()
-	for i, values := range nodes {
-		c, err := New(values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, warnings := mustLoad(t, write(t, "server.properties", string(Properties(values))))
-		if len(warnings) != 0 || again.LogDir != c.LogDir || int(c.NodeID) != i+1 || len(c.QuorumVoters) != 3 || c.DefaultReplicationFactor != 3 || c.MinISR != 2 ||
-			c.BrokerHeartbeatInterval != 100*time.Millisecond || c.BrokerSessionTimeout != 2*time.Second {
-			t.Errorf("node %d: %+v", i+1, c)
-		}
-	}
-}

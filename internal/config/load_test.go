@@ -147,3 +147,18 @@ func TestUnknownKeys(t *testing.T) {
 		t.Errorf("an unknown key in YAML: %v, want a refusal", err)
 	}
 }
+
+func TestPrintedKeysLoadAgain(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties")
+	again, _ := mustLoad(t, write(t, "server.properties", string(Properties(c.Static()))))
+	fresh, err := New(c.Static())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, again, cmp.AllowUnexported(Config{})); diff != "" {
+		t.Errorf("the printed file differs (-file +printed):\n%s", diff)
+	}
+	if diff := cmp.Diff(c, fresh, cmp.AllowUnexported(Config{})); diff != "" {
+		t.Errorf("the keys alone differ (-file +keys):\n%s", diff)
+	}
+}
