@@ -1,0 +1,55 @@
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// deleteRecords serves key 21, versions 0 to 2: raises log starts and waits for
+// the live followers (R3.27). Errors per partition: INVALID_TOPIC_EXCEPTION for
+// internal topics, POLICY_VIOLATION where cleanup.policy has no delete,
+// OFFSET_OUT_OF_RANGE, REQUEST_TIMED_OUT; the low watermark is -1 then.
+func (a *API) deleteRecords(c call, req *kmsg.DeleteRecordsRequest) kmsg.Response {
+	img := a.Images.Image()
+	var asks []DeleteQuery
+	var rows []*kmsg.DeleteRecordsResponseTopicPartition
+	resp := kmsg.NewPtrDeleteRecordsResponse()
+	resp.Topics = make([]kmsg.DeleteRecordsResponseTopic, len(req.Topics))
+	for i := range req.Topics {
+		t, to := &req.Topics[i], &resp.Topics[i]
+		to.Topic = t.Topic
+		to.Partitions = make([]kmsg.DeleteRecordsResponseTopicPartition, len(t.Partitions))
+		for j := range t.Partitions {
+			p, out := &t.Partitions[j], &to.Partitions[j]
+			out.Partition, out.LowWatermark = p.Partition, -1
+			h, err := a.hosted(img, t.Topic, p.Partition)
+			switch {
+			case err == model.ErrUnknownTopicOrPartition:
+			case internalTopic(t.Topic):
+				err = model.ErrInvalidTopicException
+			case err == model.None && !a.Data.Topic(t.Topic).CleanupDelete:
+				err = model.ErrPolicyViolation
+			}
+			if out.ErrorCode = err.Code(); err == model.None {
+				asks = append(asks, DeleteQuery{
+					Hosted: h, Offset: model.Offset(p.Offset),
+					Err: model.ErrRequestTimedOut, LowWatermark: model.UnknownOffset,
+				})
+				rows = append(rows, out)
+			}
+		}
+	}
+	if len(asks) > 0 {
+		ctx, cancel := c.within(req.TimeoutMillis)
+		defer cancel()
+		a.Queries.DeleteRecords(ctx, asks)
+	}
+	for i, out := range rows {
+		out.ErrorCode = asks[i].Err.Code()
+		if asks[i].Err == model.None {
+			out.LowWatermark = int64(asks[i].LowWatermark)
+		}
+	}
+	return resp
+}

@@ -1,0 +1,20 @@
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// alterConfigs serves key 33, versions 0 to 2, which replaces all configs of a
+// resource: the controller decides. Log levels cannot be replaced so, as in
+// Kafka: INVALID_REQUEST for such a resource.
+func (a *API) alterConfigs(c call, req *kmsg.AlterConfigsRequest) kmsg.Response {
+	for i := range req.Resources {
+		if int8(req.Resources[i].ResourceType) == brokerLogger {
+			return refuseAlterConfigs(req, model.ErrInvalidRequest.Code(),
+				text("Log levels are changed with IncrementalAlterConfigs, in a request of their own."))
+		}
+	}
+	return a.forward(c, req)
+}
