@@ -89,7 +89,7 @@ func fit[T int | int16 | int32 | int64](n int64) T {
 	return T(min(max(n, -top-1), top))
 }
 
-func flag(doc string, field func(*Config) *bool) meaning {
+func boolean(doc string, field func(*Config) *bool) meaning {
 	return meaning{doc: doc, set: func(c *Config, v string) { *field(c) = readBool(v) }}
 }
 

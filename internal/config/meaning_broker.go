@@ -25,7 +25,7 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 	keySelector:        told("Lets consumers read from a replica in their own rack when it is Kafka's RackAwareReplicaSelector."),
 	keyHTTPListen:      word("HOST:PORT of an HTTP listener with /metrics, /healthz and /debug/pprof; empty opens none.", func(c *Config) *string { return &c.HTTPListen }),
 	"broker.rack":      word("The rack of this broker: replicas are spread over racks.", func(c *Config) *string { return &c.Rack }),
-	keyLivenessProbe: flag("Whether a broker whose heartbeat connection ended is dialled, and fenced if that is refused, instead of waiting for its session.",
+	keyLivenessProbe: boolean("Whether a broker whose heartbeat connection ended is dialled, and fenced if that is refused, instead of waiting for its session.",
 		func(c *Config) *bool { return &c.LivenessProbe }),
 
 	"controller.quorum.election.timeout.ms":     ms("How long a controller waits for its leader before it stands for election.", func(c *Config) *time.Duration { return &c.QuorumElectionTimeout }),
@@ -56,7 +56,7 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 	keySession:   ms("After how long without a heartbeat a broker is fenced.", func(c *Config) *time.Duration { return &c.BrokerSessionTimeout }),
 	"initial.broker.registration.timeout.ms": ms("How long a starting broker tries to register before it gives up.",
 		func(c *Config) *time.Duration { return &c.InitialRegistrationTimeout }),
-	"controlled.shutdown.enable": flag("Whether a stopping broker first hands its partitions to other leaders.", func(c *Config) *bool { return &c.ControlledShutdown }),
+	"controlled.shutdown.enable": boolean("Whether a stopping broker first hands its partitions to other leaders.", func(c *Config) *bool { return &c.ControlledShutdown }),
 	"log.dir.failure.timeout.ms": ms("How long a broker tries to tell the controller of a failed data directory before it stops.", func(c *Config) *time.Duration { return &c.LogDirFailureTimeout }),
 
 	keyLagMax:        ms("How long a follower may not have been caught up before it leaves the ISR.", func(c *Config) *time.Duration { return &c.ReplicaLagTimeMax }),
@@ -69,13 +69,13 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 	"replica.fetch.response.max.bytes": number("The most bytes of all partitions in a follower's fetch; a larger first batch still travels.",
 		func(c *Config) *int32 { return &c.ReplicaFetchResponseMaxBytes }),
 	"replica.fetch.backoff.ms":                ms("The wait of a follower after an error of its fetch.", func(c *Config) *time.Duration { return &c.ReplicaFetchBackoff }),
-	"auto.leader.rebalance.enable":            flag("Whether leadership goes back to the preferred replicas by itself.", func(c *Config) *bool { return &c.AutoLeaderRebalance }),
+	"auto.leader.rebalance.enable":            boolean("Whether leadership goes back to the preferred replicas by itself.", func(c *Config) *bool { return &c.AutoLeaderRebalance }),
 	"leader.imbalance.check.interval.seconds": span("How often the controller looks for leaders that are not the preferred replica.", time.Second, func(c *Config) *time.Duration { return &c.LeaderImbalanceCheck }),
 
 	"num.partitions":             number("How many partitions a topic gets when nobody says.", func(c *Config) *int32 { return &c.NumPartitions }),
 	"default.replication.factor": number("How many replicas a topic gets when nobody says.", func(c *Config) *int16 { return &c.DefaultReplicationFactor }),
-	"auto.create.topics.enable":  flag("Whether a client that asks for a topic may thereby create it.", func(c *Config) *bool { return &c.AutoCreateTopics }),
-	"delete.topic.enable":        flag("Whether topics may be deleted.", func(c *Config) *bool { return &c.DeleteTopics }),
+	"auto.create.topics.enable":  boolean("Whether a client that asks for a topic may thereby create it.", func(c *Config) *bool { return &c.AutoCreateTopics }),
+	"delete.topic.enable":        boolean("Whether topics may be deleted.", func(c *Config) *bool { return &c.DeleteTopics }),
 	keyMinISR:                    number("How many replicas must be in sync before acks=all is accepted.", func(c *Config) *int { return &c.MinISR }),
 	"producer.id.expiration.ms":  ms("How long an idle producer is remembered.", func(c *Config) *time.Duration { return &c.ProducerIDExpiration }),
 
