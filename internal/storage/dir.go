@@ -1,0 +1,397 @@
+package storage
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+// Defaults of DirOptions.
+const (
+	defaultMaxOpen = 1024
+	defaultWorkers = 4
+)
+
+// DirOptions say how a log directory is opened.
+type DirOptions struct {
+	// ClusterID and NodeID must match meta.properties; they go into one that is
+	// missing, with DirectoryID.
+	ClusterID   string
+	NodeID      model.BrokerID
+	DirectoryID model.UUID // zero: a random one
+	// Config gives the configs of a log found at opening; nil: the defaults.
+	Config func(tp model.TopicPartition) LogConfig
+	Log    *slog.Logger        // nil: silent
+	Now    func() model.Millis // the wall clock; nil: the machine's
+	// NewID makes the ids in names of folders set aside; nil: random ones.
+	NewID   func() [16]byte
+	MaxOpen int // files open at most; 0: 1024
+	Workers int // logs recovered at once; 0: 4
+	// Manual: no goroutine of its own; the owner calls RunBackground.
+	Manual bool
+}
+
+func (o *DirOptions) fill() {
+	if o.Config == nil {
+		o.Config = func(model.TopicPartition) LogConfig { return DefaultLogConfig() }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = func() model.Millis { return model.Millis(time.Now().UnixMilli()) }
+	}
+	if o.NewID == nil {
+		o.NewID = func() (id [16]byte) {
+			if _, err := rand.Read(id[:]); err != nil {
+				panic("no random bytes: " + err.Error())
+			}
+			return id
+		}
+	}
+	o.MaxOpen = cmp.Or(o.MaxOpen, defaultMaxOpen)
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+}
+
+// Dir is one log directory with all its logs. Its methods may be called from
+// any goroutine.
+type Dir struct {
+	fs    vfs.FS
+	path  string
+	opts  DirOptions
+	files *fileCache
+	lock  io.Closer
+	meta  Meta
+	clean model.BrokerEpoch
+
+	mu   sync.Mutex // guards logs
+	logs map[model.TopicPartition]*Log
+
+	// checkpoints is held while a checkpoint file of the directory is written,
+	// so that the file and what the logs know of it agree.
+	checkpoints sync.Mutex
+
+	failed atomic.Pointer[error]
+	broken chan struct{}
+	once   sync.Once
+
+	work background
+}
+
+// ID is the directory's id of meta.properties.
+func (d *Dir) ID() model.UUID { return d.meta.DirectoryID }
+
+// ClusterID is the cluster's id of meta.properties.
+func (d *Dir) ClusterID() string { return d.meta.ClusterID }
+
+// Path is where the directory lies.
+func (d *Dir) Path() string { return d.path }
+
+// CleanShutdownEpoch is the broker epoch of the clean-shutdown file that was
+// found at opening; UnknownBrokerEpoch after an unclean stop (R8.24).
+func (d *Dir) CleanShutdownEpoch() model.BrokerEpoch { return d.clean }
+
+// Logs lists the logs in order of topic and partition.
+func (d *Dir) Logs() []*Log {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(maps.Values(d.logs), func(a, b *Log) int { return a.tp.Compare(b.tp) })
+}
+
+// Log returns one log, nil when it is not here.
+func (d *Dir) Log(tp model.TopicPartition) *Log {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.logs[tp]
+}
+
+// OpenFiles is the number of files that the directory holds open.
+func (d *Dir) OpenFiles() int { return d.files.count() }
+
+// Failed is closed when an I/O error took the directory offline; Err tells it.
+func (d *Dir) Failed() <-chan struct{} { return d.broken }
+
+// Err is the error that took the directory offline, nil while it is online.
+func (d *Dir) Err() error {
+	if e := d.failed.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// usable refuses work on a directory that is offline.
+func (d *Dir) usable() error {
+	if e := d.failed.Load(); e != nil {
+		return fmt.Errorf("%w: %w", ErrOffline, *e)
+	}
+	return nil
+}
+
+// fail takes the directory offline for good and returns the error (R8.23).
+func (d *Dir) fail(op string, what any, err error) error {
+	err = fmt.Errorf("%s %v: %w", op, what, err)
+	d.once.Do(func() {
+		d.failed.Store(&err)
+		close(d.broken)
+		d.opts.Log.Error("log directory is offline", "dir", d.path, "err", err)
+	})
+	return err
+}
+
+// Create makes an empty log. The topic id is durable before the first append
+// (R8.9).
+func (d *Dir) Create(tp model.TopicPartition, id model.UUID, cfg LogConfig, now model.Millis) (*Log, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	if d.Log(tp) != nil {
+		return nil, fmt.Errorf("create %s: it exists", tp)
+	}
+	l := &Log{d: d, tp: tp, dir: path.Join(d.path, tp.String()), topicID: id, metaDirty: true, namesDirty: true, lastFlush: now, snapped: model.UnknownOffset}
+	l.cfg.Store(&cfg)
+	if err := l.makeFiles(now); err != nil {
+		return nil, d.fail("create", tp, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.logs[tp] = l
+	return l, nil
+}
+
+func (l *Log) makeFiles(now model.Millis) error {
+	fs := l.d.fs
+	if err := fs.MkdirAll(l.dir); err != nil {
+		return err
+	}
+	f, err := fs.Create(path.Join(l.dir, metadataFile))
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(formatPartitionMetadata(l.topicID), 0)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	s := newSegment(l.d.files, l.dir, 0)
+	if err := s.create(now); err != nil {
+		return err
+	}
+	l.segs = []*segment{s}
+	return nil
+}
+
+// Delete takes a log out of the directory at once: its folder gets the suffix
+// -delete and is removed after file.delete.delay.ms.
+func (d *Dir) Delete(tp model.TopicPartition) error {
+	l, aside, err := d.setAside(tp, deleteDir)
+	if err != nil {
+		return err
+	}
+	d.later(task{remove: aside, after: l.cfg.Load().FileDeleteDelay})
+	return nil
+}
+
+// Stray sets a log aside that nobody hosts here: its folder gets the suffix
+// -stray and stays.
+func (d *Dir) Stray(tp model.TopicPartition) error {
+	_, aside, err := d.setAside(tp, strayDir)
+	if err == nil {
+		d.opts.Log.Warn("stray log set aside", "log", tp.String(), "folder", path.Base(aside))
+	}
+	return err
+}
+
+func (d *Dir) setAside(tp model.TopicPartition, suffix string) (*Log, string, error) {
+	if err := d.usable(); err != nil {
+		return nil, "", err
+	}
+	d.mu.Lock()
+	l := d.logs[tp]
+	delete(d.logs, tp)
+	d.mu.Unlock()
+	if l == nil {
+		return nil, "", fmt.Errorf("%s: no such log", tp)
+	}
+	l.close()
+	aside := path.Join(d.path, asideName(tp, d.opts.NewID(), suffix))
+	err := d.fs.Rename(l.dir, aside)
+	if err == nil {
+		err = d.fs.SyncDir(d.path)
+	}
+	if err != nil {
+		return nil, "", d.fail("set aside", tp, err)
+	}
+	return l, aside, nil
+}
+
+// close gives the log's files back; nothing is written.
+func (l *Log) close() {
+	l.mu.Lock()
+	l.closed = true
+	segs := l.segs
+	l.mu.Unlock()
+	for _, s := range segs {
+		for _, f := range []*file{s.log, s.index.f, s.time.f} {
+			f.kill()
+		}
+	}
+}
+
+// CheckpointHW writes replication-offset-checkpoint (R8.16).
+func (d *Dir) CheckpointHW(hw map[model.TopicPartition]model.Offset) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.checkpoints.Lock()
+	defer d.checkpoints.Unlock()
+	return d.writeOffsets(hwFile, hw)
+}
+
+// CheckpointRecovery writes recovery-point-offset-checkpoint.
+func (d *Dir) CheckpointRecovery() error {
+	return d.checkpointRecovery(func() bool { return true })
+}
+
+// checkpointRecovery writes the file if `when` says so, which is asked under the
+// checkpoint lock.
+func (d *Dir) checkpointRecovery(when func() bool) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.checkpoints.Lock()
+	defer d.checkpoints.Unlock()
+	if !when() {
+		return nil
+	}
+	m := map[model.TopicPartition]model.Offset{}
+	logs := d.Logs()
+	for _, l := range logs {
+		m[l.tp] = l.RecoveryPoint()
+	}
+	if err := d.writeOffsets(recoveryFile, m); err != nil {
+		return err
+	}
+	for _, l := range logs {
+		l.savedRecovery = m[l.tp]
+	}
+	return nil
+}
+
+// CheckpointLogStart writes log-start-offset-checkpoint: the logs whose start
+// lies above their first segment's base (R8.8).
+func (d *Dir) CheckpointLogStart() error {
+	return d.checkpointStart(func() bool { return true })
+}
+
+func (d *Dir) checkpointStart(when func() bool) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.checkpoints.Lock()
+	defer d.checkpoints.Unlock()
+	if !when() {
+		return nil
+	}
+	m := map[model.TopicPartition]model.Offset{}
+	logs := d.Logs()
+	for _, l := range logs {
+		if v := l.view(); v.start > v.segs[0].base {
+			m[l.tp] = v.start
+		}
+	}
+	if err := d.writeOffsets(logStartFile, m); err != nil {
+		return err
+	}
+	for _, l := range logs {
+		l.savedStart = m[l.tp]
+	}
+	return nil
+}
+
+// writeOffsets writes one checkpoint file.
+func (d *Dir) writeOffsets(name string, m map[model.TopicPartition]model.Offset) error {
+	if err := writeFile(d.fs, path.Join(d.path, name), formatOffsets(m)); err != nil {
+		return d.fail("checkpoint", name, err)
+	}
+	return nil
+}
+
+// CloseClean stops the directory in the order of R8.18: all logs are flushed,
+// their producers snapshot, their indexes cut to size; then the checkpoints, and
+// last the clean-shutdown file with the broker epoch. The HW checkpoint is the
+// caller's, before. Nobody may write to a log any more.
+func (d *Dir) CloseClean(epoch model.BrokerEpoch) error {
+	if err := d.usable(); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	d.work.stop()
+	err := d.RunBackground()
+	if err == nil {
+		logs := d.Logs()
+		err = d.each(len(logs), func(i int) error { return logs[i].settle() })
+	}
+	if err == nil {
+		err = errors.Join(d.CheckpointRecovery(), d.CheckpointLogStart())
+	}
+	if err == nil {
+		err = writeFile(d.fs, path.Join(d.path, cleanFile), formatCleanShutdown(epoch))
+	}
+	return errors.Join(err, d.Close())
+}
+
+// settle makes a log ready for a clean stop.
+func (l *Log) settle() error {
+	v := l.view()
+	active := v.segs[len(v.segs)-1]
+	if err := active.seal(l.cfg.Load()); err != nil {
+		return l.d.fail("close", l.tp, err)
+	}
+	snapped := l.snapped == v.leo || l.producers == nil && v.end == 0
+	if snapped && l.RecoveryPoint() == v.leo && !l.namesDirty && !l.epochsDirty {
+		return nil // on disk as it was loaded
+	}
+	if l.epochsDirty {
+		if err := l.WriteEpochs(l.epochs.Entries()); err != nil {
+			return err
+		}
+	}
+	if !snapped {
+		if err := l.snapshot(v.leo, true); err != nil {
+			return l.d.fail("close", l.tp, err)
+		}
+	}
+	if err := active.sync(); err != nil {
+		return l.d.fail("close", l.tp, err)
+	}
+	l.namesDirty = true
+	if err := l.sync(); err != nil {
+		return l.d.fail("close", l.tp, err)
+	}
+	return nil
+}
+
+// Close stops as a killed process would, but gives files and lock back. The next
+// OpenDir recovers.
+func (d *Dir) Close() error {
+	d.work.stop()
+	for _, l := range d.Logs() {
+		l.close()
+	}
+	if d.lock == nil {
+		return nil
+	}
+	err := d.lock.Close()
+	d.lock = nil
+	return err
+}

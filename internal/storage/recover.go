@@ -1,0 +1,409 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/record"
+)
+
+// recover checks the segments. Those below the recovery point, and all after a
+// clean stop, are trusted unless an index is plainly wrong; the others are read
+// again, and cut at the first damage (R8.21). Above the recovery point segments
+// join without a gap, for the writer rolls at the log end: a gap is lost bytes.
+func (r *loader) recover() error {
+	first := len(r.segs)
+	if !r.clean {
+		first = r.floor(r.recovery)
+	}
+	for i := 0; i < len(r.segs); i++ {
+		s := r.segs[i]
+		if i < first {
+			if err := r.trust(s, i); err != nil {
+				return err
+			}
+			continue
+		}
+		if i > first && s.base != r.leo {
+			return r.dropFrom(i, "it does not join the one before")
+		}
+		whole, err := r.reread(s)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			return r.dropFrom(i+1, "the one before was cut")
+		}
+	}
+	return nil
+}
+
+// floor is the index of the segment that holds the offset.
+func (r *loader) floor(o model.Offset) int {
+	i := len(r.segs) - 1
+	for i > 0 && r.segs[i].base > o {
+		i--
+	}
+	return max(i, 0)
+}
+
+// dropFrom removes the segments from i on.
+func (r *loader) dropFrom(i int, why string) error {
+	if i == len(r.segs) {
+		return nil
+	}
+	r.l.d.opts.Log.Warn("segments are dropped in recovery", "log", r.l.tp.String(), "from", r.segs[i].base, "why", why)
+	err := r.l.discard(r.segs[i:])
+	r.segs = r.segs[:i]
+	return err
+}
+
+// trust looks at the ends of a segment and its indexes only. If they do not fit
+// the segment is read again.
+func (r *loader) trust(s *segment, i int) error {
+	end, err := r.sane(s)
+	if err == nil && i+1 < len(r.segs) && end > r.segs[i+1].base {
+		err = fmt.Errorf("%w: it ends at %d, behind the next one's base %d", ErrCorrupt, end, r.segs[i+1].base)
+	}
+	if err == nil {
+		r.leo, r.producers = end, nil
+		return nil
+	}
+	if !errors.Is(err, ErrCorrupt) && !missing(err) {
+		return err
+	}
+	r.l.d.opts.Log.Warn("segment is read again", "log", r.l.tp.String(), "segment", s.base, "why", err)
+	if _, err := r.reread(s); err != nil {
+		return err
+	}
+	return s.sync()
+}
+
+// scanWithoutIndex is the size up to which a segment may be without index
+// entries and nobody minds.
+const scanWithoutIndex = 64 << 10
+
+// sane checks what is cheap to check and returns the segment's end.
+func (r *loader) sane(s *segment) (model.Offset, error) {
+	for _, f := range []struct {
+		suffix string
+		entry  int64
+	}{{indexSuffix, offsetEntrySize}, {timeSuffix, timeEntrySize}, {txnSuffix, txnEntrySize}} {
+		size, ok := r.sizes[segmentName(s.base, f.suffix)]
+		if !ok && f.suffix != txnSuffix || size%f.entry != 0 {
+			return 0, fmt.Errorf("%w: %s is missing or cut", ErrCorrupt, f.suffix)
+		}
+	}
+	size := s.size.Load()
+	if size == 0 && (s.index.n > 0 || s.time.n > 0) || s.index.n == 0 && size > scanWithoutIndex {
+		return 0, fmt.Errorf("%w: %d index entries for %d bytes", ErrCorrupt, s.index.n, size)
+	}
+	if s.hasTxn.Load() {
+		b, err := readFile(r.l.d.fs, s.txnPath())
+		if err != nil {
+			return 0, err
+		}
+		if _, err := ParseTxnIndex(b); err != nil {
+			return 0, err
+		}
+	}
+	if size == 0 {
+		return s.base, nil
+	}
+	end, err := s.loadTimes()
+	if err == nil && s.badIndex.Load() {
+		err = fmt.Errorf("%w: the offset index does not fit the log", ErrCorrupt)
+	}
+	if err == nil {
+		err = s.saneTime(end)
+	}
+	return end, err
+}
+
+// saneTime checks the last time index entry against the batch it names.
+func (s *segment) saneTime(end model.Offset) error {
+	var e [timeEntrySize]byte
+	ok, err := s.time.last(e[:])
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if s.maxTime.Load() >= 0 {
+			return fmt.Errorf("%w: the time index is empty", ErrCorrupt)
+		}
+		return nil
+	}
+	last := s.base + model.Offset(keyRelative(e[8:]))
+	if last < s.base || last >= end {
+		return fmt.Errorf("%w: the time index names offset %d", ErrCorrupt, last)
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return err
+	}
+	defer s.log.release()
+	w := newWalk(f, 0, s.size.Load())
+	defer w.done()
+	h, err := s.seek(w, last)
+	if err != nil {
+		return err
+	}
+	if h.LastOffset() != last || int64(h.MaxTimestamp) != keyTime(e[:]) {
+		return fmt.Errorf("%w: the time index does not fit the log", ErrCorrupt)
+	}
+	return nil
+}
+
+// loadTimes finds the largest timestamp: that of the last time index entry, or a
+// larger one behind the last offset index entry, for they are added together. It
+// returns the segment's end.
+func (s *segment) loadTimes() (model.Offset, error) {
+	s.lastTime, s.sinceIndex = -1, 0
+	s.maxTime.Store(-1)
+	s.maxTimeLast.Store(-1)
+	var e [timeEntrySize]byte
+	ok, err := s.time.last(e[:])
+	if err != nil {
+		return 0, err
+	}
+	if ok {
+		s.lastTime = model.Millis(keyTime(e[:]))
+		s.maxTimeLast.Store(int64(s.base) + keyRelative(e[8:]))
+		s.maxTime.Store(int64(s.lastTime))
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return 0, err
+	}
+	defer s.log.release()
+	w := newWalk(f, 0, s.size.Load())
+	defer w.done()
+	if err := s.near(w, keyPosition, w.end); err != nil {
+		return 0, err
+	}
+	end := s.base
+	for {
+		h, err := w.peek()
+		if errors.Is(err, errEnd) {
+			return end, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if w.pos == 0 {
+			s.firstKnown, s.firstTime = true, h.MaxTimestamp
+		}
+		s.seen(&h)
+		end = h.Next()
+		w.skip(h)
+	}
+}
+
+// reread reads a segment's batches, makes its indexes anew and folds epochs and
+// producers in. It cuts the log behind the last good batch and reports whether
+// it was whole.
+func (r *loader) reread(s *segment) (bool, error) {
+	state, err := r.stateAt(s.base)
+	if err != nil {
+		return false, err
+	}
+	if err := s.resetIndexes(); err != nil {
+		return false, err
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return false, err
+	}
+	defer s.log.release()
+	w := newWalk(f, 0, s.size.Load())
+	defer w.done()
+	g := &rereading{r: r, s: s, w: w, state: state, next: s.base, buf: make([]byte, checkWindow)}
+	whole, err := g.run()
+	if err != nil {
+		return false, err
+	}
+	if !whole {
+		r.l.d.opts.Log.Warn("log is cut at the first damage", "log", r.l.tp.String(), "segment", s.base,
+			"offset", g.next, "bytes", s.size.Load()-w.pos)
+		if err := f.Truncate(w.pos); err != nil {
+			return false, err
+		}
+	}
+	s.size.Store(w.pos)
+	r.leo, r.producers = g.next, state
+	s.sinceIndex = 0
+	return whole, s.seal(r.l.cfg.Load())
+}
+
+// resetIndexes empties the index files; a lost one is made again.
+func (s *segment) resetIndexes() error {
+	s.lastTime, s.sinceIndex, s.firstKnown = -1, 0, false
+	s.maxTime.Store(-1)
+	s.maxTimeLast.Store(-1)
+	s.badIndex.Store(false)
+	s.index.reset()
+	s.time.reset()
+	err := errors.Join(s.index.f.create(), s.time.f.create())
+	if err == nil && s.hasTxn.Swap(false) {
+		err = s.log.c.fs.Remove(s.txnPath())
+	}
+	return err
+}
+
+func (x *index) reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.n, x.pending, x.grown = 0, nil, false
+}
+
+// rereading is one pass over a segment.
+type rereading struct {
+	r     *loader
+	s     *segment
+	w     *walk
+	state *producers.State
+	next  model.Offset // the end so far
+	buf   []byte
+}
+
+func (g *rereading) run() (bool, error) {
+	for {
+		h, err := g.w.peek()
+		switch {
+		case errors.Is(err, errEnd):
+			return true, nil
+		case errors.Is(err, ErrCorrupt):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		// Epochs never fall along a log (I2): a batch of an older epoch is what
+		// a lost truncation left.
+		if h.Base < g.next || !fits(g.s.base, h.LastOffset()) || h.LeaderEpoch < g.r.epoch {
+			return false, nil
+		}
+		if ok, err := g.w.valid(h, g.buf); !ok || err != nil {
+			return false, err
+		}
+		if err := g.take(h); err != nil {
+			return false, err
+		}
+		g.next, g.r.epoch = h.Next(), h.LeaderEpoch
+		g.w.skip(h)
+	}
+}
+
+// take notes a good batch.
+func (g *rereading) take(h record.Header) error {
+	l := g.r.l
+	if err := g.s.noted(&h, g.w.pos, l.cfg.Load()); err != nil {
+		return err
+	}
+	if h.LeaderEpoch > l.epochs.Latest() {
+		l.epochs.Assign(h.LeaderEpoch, h.Base)
+		l.epochsDirty = true
+	}
+	aborted, ok, err := g.w.fold(h, g.state)
+	if err != nil || !ok {
+		return err
+	}
+	return l.addAborted(g.s, AbortedTxn(aborted))
+}
+
+// fold applies the batch at pos to the state.
+func (w *walk) fold(h record.Header, state *producers.State) (producers.Aborted, bool, error) {
+	if h.ProducerID < 0 {
+		return producers.Aborted{}, false, nil
+	}
+	b := h.Producer()
+	if h.Control() {
+		batch, err := w.whole(h)
+		if err != nil {
+			return producers.Aborted{}, false, err
+		}
+		b = record.ProducerOf(batch)
+	}
+	aborted, ok := state.Apply(b)
+	return aborted, ok, nil
+}
+
+// stateAt is the producer state at an offset where a segment begins or the log
+// ends: the newest good snapshot at or below it, and what the log adds to that.
+func (r *loader) stateAt(at model.Offset) (*producers.State, error) {
+	if r.producers != nil && r.leo == at {
+		return r.producers, nil
+	}
+	state, from, err := r.l.newestSnapshot(at)
+	if err != nil {
+		return nil, err
+	}
+	return state, replay(r.segs, from, at, state)
+}
+
+// replay folds the batches of [from, to) into the state.
+func replay(segs []*segment, from, to model.Offset, state *producers.State) error {
+	for i, s := range segs {
+		if s.base >= to {
+			break
+		}
+		if i+1 < len(segs) && segs[i+1].base <= from {
+			continue
+		}
+		if err := s.replay(from, to, state); err != nil {
+			return fmt.Errorf("replay producers of %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func (s *segment) replay(from, to model.Offset, state *producers.State) error {
+	f, err := s.log.acquire()
+	if err != nil {
+		return err
+	}
+	defer s.log.release()
+	w := newWalk(f, 0, s.size.Load())
+	defer w.done()
+	h, err := s.seek(w, from)
+	for ; err == nil && h.Base < to; h, err = w.peek() {
+		if _, _, err := w.fold(h, state); err != nil {
+			return err
+		}
+		w.skip(h)
+	}
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
+
+// newestSnapshot loads the newest good producer snapshot at or below an offset,
+// and its offset; an empty state of the log's first offset when there is none.
+// Bad ones are removed (R8.6).
+func (l *Log) newestSnapshot(at model.Offset) (*producers.State, model.Offset, error) {
+	infos, err := l.names()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, info := range slices.Backward(infos) {
+		base, suffix, ok := parseSegmentName(info.Name)
+		if !ok || suffix != snapshotSuffix || base > at {
+			continue
+		}
+		entries, err := l.loadSnapshot(info.Name)
+		if err != nil {
+			return nil, 0, err
+		}
+		if entries == nil {
+			continue
+		}
+		l.snapped = base
+		state := producers.New()
+		state.Restore(entries)
+		return state, base, nil
+	}
+	return producers.New(), 0, nil
+}

@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/producers"
+)
+
+// loadSnapshot reads a producer snapshot; nil for a bad one, which goes.
+func (l *Log) loadSnapshot(name string) ([]producers.Entry, error) {
+	full := path.Join(l.dir, name)
+	b, err := readFile(l.d.fs, full)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := ParseSnapshot(b)
+	if err == nil {
+		return entries, nil
+	}
+	l.d.unreadable(path.Join(l.tp.String(), name), err)
+	return nil, l.d.fs.Remove(full)
+}
+
+// rebuildProducers makes the producer state of a log that was cut.
+func (l *Log) rebuildProducers() error {
+	state, from, err := l.newestSnapshot(l.leo)
+	if err == nil {
+		err = replay(l.segs, from, l.leo, state)
+	}
+	if err != nil {
+		return err
+	}
+	l.keepProducers(state)
+	return nil
+}
+
+func (l *Log) keepProducers(state *producers.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if state.Len() == 0 {
+		state = nil // costs nothing for a log without producers
+	}
+	l.producers = state
+}
+
+// settleEnds finds log end, log start and recovery point (R8.22).
+func (r *loader) settleEnds() error {
+	if len(r.segs) == 0 {
+		if err := r.begin(r.start); err != nil {
+			return err
+		}
+		r.leo = r.start
+	}
+	l := r.l
+	if r.leo < r.start {
+		l.d.opts.Log.Warn("log ends below its start and begins anew", "log", l.tp.String(), "end", r.leo, "start", r.start)
+		err := l.discard(r.segs)
+		if err == nil {
+			err = l.dropSnapshots(model.UnknownOffset)
+		}
+		if err == nil {
+			err = r.begin(r.start)
+		}
+		if err != nil {
+			return err
+		}
+		r.leo, r.producers = r.start, nil
+		l.epochs.Clear()
+		l.epochsDirty = true
+	}
+	l.segs, l.leo = r.segs, r.leo
+	l.start = max(r.segs[0].base, r.start)
+	l.recovery = min(r.recovery, l.leo)
+	if r.clean {
+		l.recovery = l.leo
+	}
+	return nil
+}
+
+// settleEpochs makes the epoch cache fit the log (R4.24, R8.22). A checkpoint
+// that is lost is made again from the batches.
+func (r *loader) settleEpochs() error {
+	l := r.l
+	if !r.epochsFound {
+		l.epochs.Clear()
+		if err := r.rebuildEpochs(); err != nil {
+			return err
+		}
+	}
+	end := l.epochs.TruncateFromEnd(l.leo)
+	if l.epochs.TruncateFromStart(l.start) || end {
+		l.epochsDirty = true
+	}
+	return nil
+}
+
+// rebuildEpochs reads the epochs from the batches' headers.
+func (r *loader) rebuildEpochs() error {
+	for _, s := range r.segs {
+		if err := r.l.epochsOf(s); err != nil {
+			return fmt.Errorf("rebuild epochs: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) epochsOf(s *segment) error {
+	size := s.size.Load()
+	if size == 0 {
+		return nil
+	}
+	f, err := s.log.acquire()
+	if err != nil {
+		return err
+	}
+	defer s.log.release()
+	w := newWalk(f, 0, size)
+	defer w.done()
+	for {
+		h, err := w.peek()
+		if errors.Is(err, errEnd) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.LeaderEpoch > l.epochs.Latest() {
+			l.epochs.Assign(h.LeaderEpoch, h.Base)
+			l.epochsDirty = true
+		}
+		w.skip(h)
+	}
+}
+
+// settleProducers makes the producer state at the log end. After recovery it is
+// written too, so that the next one need not read so far back.
+func (r *loader) settleProducers() error {
+	l := r.l
+	if err := l.dropSnapshots(l.leo); err != nil {
+		return err
+	}
+	state, err := r.stateAt(l.leo)
+	if err != nil {
+		return err
+	}
+	l.keepProducers(state)
+	if r.clean || state.Len() == 0 {
+		return nil
+	}
+	return l.snapshot(l.leo, false)
+}
