@@ -340,7 +340,18 @@ func (s *Shard) offsetDelete(r Request, req *kmsg.OffsetDeleteRequest) {
 		s.reply(r.To, resp)
 		return
 	}
-	var gone []topicPartition
+	gone := s.collectDelete(g, req, resp)
+	s.bury(g, gone, false, func(err model.Error) {
+		resp.ErrorCode = int16(err)
+		if err != model.None {
+			resp.Topics = nil
+		}
+		s.reply(r.To, resp)
+	})
+}
+
+// collectDelete fills the response in and returns what there is to delete.
+func (s *Shard) collectDelete(g *group, req *kmsg.OffsetDeleteRequest, resp *kmsg.OffsetDeleteResponse) (gone []topicPartition) {
 	for _, t := range req.Topics {
 		e := kmsg.NewOffsetDeleteResponseTopic()
 		e.Topic = t.Topic
@@ -359,13 +370,7 @@ func (s *Shard) offsetDelete(r Request, req *kmsg.OffsetDeleteRequest) {
 		}
 		resp.Topics = append(resp.Topics, e)
 	}
-	s.bury(g, gone, false, func(err model.Error) {
-		resp.ErrorCode = int16(err)
-		if err != model.None {
-			resp.Topics = nil
-		}
-		s.reply(r.To, resp)
-	})
+	return gone
 }
 
 // holds reports whether an offset is stored or on its way into the log.

@@ -17,17 +17,29 @@ import (
 func (e *env) request(t *testing.T, d *datadriven.TestData) {
 	who := d.CmdArgs[0].Key
 	a := args{t, d}
-	kinds := map[string]kmsg.Request{
-		"join": kmsg.NewPtrJoinGroupRequest(), "sync": kmsg.NewPtrSyncGroupRequest(), "heartbeat": kmsg.NewPtrHeartbeatRequest(),
-		"leave": kmsg.NewPtrLeaveGroupRequest(), "put": kmsg.NewPtrOffsetCommitRequest(), "get": kmsg.NewPtrOffsetFetchRequest(),
-		"drop": kmsg.NewPtrOffsetDeleteRequest(), "describe": kmsg.NewPtrDescribeGroupsRequest(),
-		"list": kmsg.NewPtrListGroupsRequest(), "delete": kmsg.NewPtrDeleteGroupsRequest(),
-	}
-	req := kinds[d.Cmd]
-	if req == nil {
+	key, ok := map[string]kmsg.Key{
+		"join": kmsg.JoinGroup, "sync": kmsg.SyncGroup, "heartbeat": kmsg.Heartbeat, "leave": kmsg.LeaveGroup,
+		"put": kmsg.OffsetCommit, "get": kmsg.OffsetFetch, "drop": kmsg.OffsetDelete,
+		"describe": kmsg.DescribeGroups, "list": kmsg.ListGroups, "delete": kmsg.DeleteGroups,
+	}[d.Cmd]
+	if !ok {
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
+	req := kmsg.RequestForKey(key.Int16())
 	req.SetVersion(int16(a.int("v", int(req.MaxVersion()))))
+	a.fill(req)
+	// As a client's bytes, so that fields which a version lacks are lost.
+	sent := req.AppendTo(nil)
+	got := kmsg.RequestForKey(req.Key())
+	got.SetVersion(req.GetVersion())
+	if err := got.ReadFrom(sent); err != nil {
+		t.Fatalf("read back %s: %v", d.Cmd, err)
+	}
+	e.act(e.s.Handle(e.now, e.wall(), Request{Req: got, ClientID: who, Host: "/10.0.0.1", To: who}))
+}
+
+// fill writes what the script says into the request.
+func (a args) fill(req kmsg.Request) {
 	switch r := req.(type) {
 	case *kmsg.JoinGroupRequest:
 		a.join(r)
@@ -42,15 +54,7 @@ func (e *env) request(t *testing.T, d *datadriven.TestData) {
 	case *kmsg.OffsetFetchRequest:
 		a.get(r)
 	case *kmsg.OffsetDeleteRequest:
-		r.Group = a.str("g", "g")
-		for topic, parts := range a.partitions("of") {
-			e := kmsg.NewOffsetDeleteRequestTopic()
-			e.Topic = topic
-			for _, p := range parts {
-				e.Partitions = append(e.Partitions, kmsg.OffsetDeleteRequestTopicPartition{Partition: p})
-			}
-			r.Topics = append(r.Topics, e)
-		}
+		a.drop(r)
 	case *kmsg.DescribeGroupsRequest:
 		r.Groups = a.list("groups")
 	case *kmsg.ListGroupsRequest:
@@ -58,14 +62,18 @@ func (e *env) request(t *testing.T, d *datadriven.TestData) {
 	case *kmsg.DeleteGroupsRequest:
 		r.Groups = a.list("groups")
 	}
-	// As a client's bytes, so that fields which a version lacks are lost.
-	sent := req.AppendTo(nil)
-	got := kmsg.RequestForKey(req.Key())
-	got.SetVersion(req.GetVersion())
-	if err := got.ReadFrom(sent); err != nil {
-		t.Fatalf("read back %s: %v", d.Cmd, err)
+}
+
+func (a args) drop(r *kmsg.OffsetDeleteRequest) {
+	r.Group = a.str("g", "g")
+	for topic, parts := range a.partitions("of") {
+		e := kmsg.NewOffsetDeleteRequestTopic()
+		e.Topic = topic
+		for _, p := range parts {
+			e.Partitions = append(e.Partitions, kmsg.OffsetDeleteRequestTopicPartition{Partition: p})
+		}
+		r.Topics = append(r.Topics, e)
 	}
-	e.act(e.s.Handle(e.now, e.wall(), Request{Req: got, ClientID: who, Host: "/10.0.0.1", To: who}))
 }
 
 type args struct {
@@ -235,63 +243,73 @@ func show(resp kmsg.Response) string {
 		return fmt.Sprintf("unreadable: %v", err)
 	}
 	var b strings.Builder
+	showMembership(&b, got)
+	showRest(&b, got)
+	return b.String()
+}
+
+func showMembership(b *strings.Builder, got kmsg.Response) {
 	switch r := got.(type) {
 	case *kmsg.JoinGroupResponse:
-		fmt.Fprintf(&b, "join %s generation=%d id=%s", code(r.ErrorCode), r.Generation, r.MemberID)
+		fmt.Fprintf(b, "join %s generation=%d id=%s", code(r.ErrorCode), r.Generation, r.MemberID)
 		if r.ErrorCode == 0 {
-			fmt.Fprintf(&b, " leader=%s protocol=%s", r.LeaderID, deref(r.Protocol))
+			fmt.Fprintf(b, " leader=%s protocol=%s", r.LeaderID, deref(r.Protocol))
 		}
 		if r.SkipAssignment {
 			b.WriteString(" skip")
 		}
 		for _, m := range r.Members {
-			fmt.Fprintf(&b, " %s:%q", m.MemberID, m.ProtocolMetadata)
+			fmt.Fprintf(b, " %s:%q", m.MemberID, m.ProtocolMetadata)
 		}
 	case *kmsg.SyncGroupResponse:
-		fmt.Fprintf(&b, "sync %s %s %s %q", code(r.ErrorCode), deref(r.ProtocolType), deref(r.Protocol), r.MemberAssignment)
+		fmt.Fprintf(b, "sync %s %s %s %q", code(r.ErrorCode), deref(r.ProtocolType), deref(r.Protocol), r.MemberAssignment)
 	case *kmsg.HeartbeatResponse:
-		fmt.Fprintf(&b, "heartbeat %s", code(r.ErrorCode))
+		fmt.Fprintf(b, "heartbeat %s", code(r.ErrorCode))
 	case *kmsg.LeaveGroupResponse:
-		fmt.Fprintf(&b, "leave %s", code(r.ErrorCode))
+		fmt.Fprintf(b, "leave %s", code(r.ErrorCode))
 		for _, m := range r.Members {
-			fmt.Fprintf(&b, " %s%s:%s", m.MemberID, deref(m.InstanceID), code(m.ErrorCode))
+			fmt.Fprintf(b, " %s%s:%s", m.MemberID, deref(m.InstanceID), code(m.ErrorCode))
 		}
+	}
+}
+
+func showRest(b *strings.Builder, got kmsg.Response) {
+	switch r := got.(type) {
 	case *kmsg.OffsetCommitResponse:
 		b.WriteString("put")
 		for _, t := range r.Topics {
 			for _, p := range t.Partitions {
-				fmt.Fprintf(&b, " %s/%d:%s", topicOf(t.Topic, t.TopicID), p.Partition, code(p.ErrorCode))
+				fmt.Fprintf(b, " %s/%d:%s", topicOf(t.Topic, t.TopicID), p.Partition, code(p.ErrorCode))
 			}
 		}
 	case *kmsg.OffsetFetchResponse:
-		showOffsets(&b, r)
+		showOffsets(b, r)
 	case *kmsg.OffsetDeleteResponse:
-		fmt.Fprintf(&b, "drop %s", code(r.ErrorCode))
+		fmt.Fprintf(b, "drop %s", code(r.ErrorCode))
 		for _, t := range r.Topics {
 			for _, p := range t.Partitions {
-				fmt.Fprintf(&b, " %s/%d:%s", t.Topic, p.Partition, code(p.ErrorCode))
+				fmt.Fprintf(b, " %s/%d:%s", t.Topic, p.Partition, code(p.ErrorCode))
 			}
 		}
 	case *kmsg.DescribeGroupsResponse:
 		b.WriteString("describe")
 		for _, g := range r.Groups {
-			fmt.Fprintf(&b, " %s: %s %s type=%s protocol=%s", g.Group, code(g.ErrorCode), g.State, g.ProtocolType, g.Protocol)
+			fmt.Fprintf(b, " %s: %s %s type=%s protocol=%s", g.Group, code(g.ErrorCode), g.State, g.ProtocolType, g.Protocol)
 			for _, m := range g.Members {
-				fmt.Fprintf(&b, " %s%s %q", m.MemberID, m.ClientHost, m.MemberAssignment)
+				fmt.Fprintf(b, " %s%s %q", m.MemberID, m.ClientHost, m.MemberAssignment)
 			}
 		}
 	case *kmsg.ListGroupsResponse:
-		fmt.Fprintf(&b, "list %s", code(r.ErrorCode))
+		fmt.Fprintf(b, "list %s", code(r.ErrorCode))
 		for _, g := range r.Groups {
-			fmt.Fprintf(&b, " %s/%s/%s/%s", g.Group, g.ProtocolType, g.GroupState, g.GroupType)
+			fmt.Fprintf(b, " %s/%s/%s/%s", g.Group, g.ProtocolType, g.GroupState, g.GroupType)
 		}
 	case *kmsg.DeleteGroupsResponse:
 		b.WriteString("delete")
 		for _, g := range r.Groups {
-			fmt.Fprintf(&b, " %q:%s", g.Group, code(g.ErrorCode))
+			fmt.Fprintf(b, " %q:%s", g.Group, code(g.ErrorCode))
 		}
 	}
-	return b.String()
 }
 
 func topicOf(name string, id model.UUID) string {

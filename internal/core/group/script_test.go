@@ -73,21 +73,11 @@ func (e *env) run(t *testing.T, d *datadriven.TestData) string {
 	case "hold":
 		e.hold = true
 	case "commit":
-		e.hold = false
-		held := e.held
-		e.held = nil
-		for _, w := range held {
-			e.commit(w)
-		}
+		e.settle(e.commit)
 	case "fail":
 		var code int
 		d.ScanArgs(t, "err", &code)
-		e.hold = false
-		held := e.held
-		e.held = nil
-		for _, w := range held {
-			e.act(e.s.Failed(e.now, e.wall(), w.ID, model.Error(code)))
-		}
+		e.settle(func(w Write) { e.act(e.s.Failed(e.now, e.wall(), w.ID, model.Error(code))) })
 	case "tick":
 		e.tick(t, d.CmdArgs[0].Key)
 	case "close":
@@ -106,6 +96,16 @@ func (e *env) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	e.check(t)
 	return e.out.String()
+}
+
+// settle does with the held writes as fate says.
+func (e *env) settle(fate func(Write)) {
+	e.hold = false
+	held := e.held
+	e.held = nil
+	for _, w := range held {
+		fate(w)
+	}
 }
 
 func (e *env) configure(t *testing.T, d *datadriven.TestData) {
