@@ -1,7 +1,8 @@
-// Package producers keeps what a partition must remember of its idempotent and
-// transactional producers: the window of recent batches, open transactions and
-// the aborted ones (R2.10-R2.16, R1.8). It is a fold over batches: the storage
-// room folds what it wrote, the partition core what it has accepted.
+// Package producers keeps what a partition must remember of its producers.
+//
+// That is the window of recent batches, open transactions and the aborted ones
+// (R2.10-R2.16, R1.8). It is a fold over batches: the storage room folds what it
+// wrote, the partition core what it has accepted.
 package producers
 
 import "github.com/tidemark-log/tidemark/internal/core/model"

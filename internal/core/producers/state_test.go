@@ -24,28 +24,31 @@ func TestKnownProducersCostNoAllocation(t *testing.T) {
 	}
 }
 
+// checkRetry sends batch i of the history again.
+func checkRetry(t *rapid.T, s *State, history []Batch, i int, leo model.Offset) {
+	want := history[i]
+	b := want
+	b.Base = leo
+	v := s.Check(b, true)
+	if recent := len(history)-i <= 5; v.Duplicate != recent {
+		t.Fatalf("retry of batch %d of %d: %+v", i, len(history), v)
+	} else if recent && (v.Base != want.Base || v.Last != want.Last()) {
+		t.Fatalf("retry answered %d..%d, written at %d..%d", v.Base, v.Last, want.Base, want.Last())
+	}
+}
+
 // A model that keeps everything decides the same as the window of five.
 func TestWindowAgreesWithFullHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, leo := New(), model.Offset(0)
 		var history []Batch // of the current epoch
-		start := rapid.Int32Range(0x7fffffe0, 0x7fffffff).Draw(t, "start")
-		next, epoch := start, int16(0)
+		next, epoch := rapid.Int32Range(0x7fffffe0, 0x7fffffff).Draw(t, "start"), int16(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			b := Batch{ID: 5, Epoch: epoch, BaseSequence: next, Records: rapid.Int32Range(1, 9).Draw(t, "records"), Base: leo}
 			kind := rapid.IntRange(0, 4).Draw(t, "kind")
 			switch {
-			case kind == 0 && len(history) > 0: // a retry
-				i := rapid.IntRange(0, len(history)-1).Draw(t, "which")
-				want := history[i]
-				b = want
-				b.Base = leo
-				v := s.Check(b, true)
-				if recent := len(history)-i <= 5; v.Duplicate != recent {
-					t.Fatalf("retry of batch %d of %d: %+v", i, len(history), v)
-				} else if recent && (v.Base != want.Base || v.Last != want.Last()) {
-					t.Fatalf("retry answered %d..%d, written at %d..%d", v.Base, v.Last, want.Base, want.Last())
-				}
+			case kind == 0 && len(history) > 0:
+				checkRetry(t, s, history, rapid.IntRange(0, len(history)-1).Draw(t, "which"), leo)
 				continue
 			case kind == 1 && len(history) > 0: // a gap
 				b.BaseSequence = (next + rapid.Int32Range(1, 9).Draw(t, "gap")) & 0x7fffffff

@@ -1,5 +1,6 @@
-// Package purgatory keeps requests that cannot be answered yet, each under the
-// keys whose change may complete it and under its deadline (R7).
+// Package purgatory keeps requests that cannot be answered yet (R7).
+//
+// Each waits under the keys whose change may complete it, until its deadline.
 package purgatory
 
 import "github.com/tidemark-log/tidemark/internal/core/model"

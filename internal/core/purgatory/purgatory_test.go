@@ -157,66 +157,81 @@ func TestWakeAllocatesNothing(t *testing.T) {
 	}
 }
 
+// crowd is many operations in one purgatory, which the test knows one by one.
+type crowd struct {
+	t   *rapid.T
+	p   *Purgatory[int]
+	now model.Time
+	ops []*crowdOp
+}
+
+type crowdOp struct {
+	*fake
+	keys     []int
+	deadline model.Time
+}
+
+func (c *crowd) step() {
+	switch rapid.IntRange(0, 3).Draw(c.t, "kind") {
+	case 0:
+		c.park()
+	case 1:
+		if len(c.ops) > 0 {
+			rapid.SampledFrom(c.ops).Draw(c.t, "satisfy").satisfied = true
+		}
+	case 2:
+		key := rapid.IntRange(0, 5).Draw(c.t, "key")
+		c.p.Wake(key)
+		for _, o := range c.ops {
+			if o.satisfied && o.completed == 0 && slices.Contains(o.keys, key) {
+				c.t.Fatalf("operation %s lost the wake-up of key %d", o.name, key)
+			}
+		}
+	case 3:
+		c.now += model.Time(rapid.IntRange(0, 1000).Draw(c.t, "by")) * ms
+		c.p.Advance(c.now)
+	}
+}
+
+func (c *crowd) park() {
+	o := &crowdOp{fake: &fake{name: fmt.Sprint(len(c.ops))}, deadline: c.now + model.Time(rapid.IntRange(0, 3000).Draw(c.t, "wait"))*ms}
+	o.keys = rapid.SliceOfN(rapid.IntRange(0, 5), 0, 4).Draw(c.t, "keys")
+	if wakes := rapid.IntRange(-5, 5).Draw(c.t, "wakes"); wakes >= 0 {
+		o.onComplete = func(*fake) { c.p.Wake(wakes) }
+	}
+	c.ops = append(c.ops, o)
+	if done := c.p.Park(c.now, o, o.deadline, o.keys...); done != (o.completed == 1) {
+		c.t.Fatalf("Park = %v, completed %d times", done, o.completed)
+	}
+}
+
+func (c *crowd) check() {
+	parked, watched := 0, 0
+	for _, o := range c.ops {
+		if late := o.deadline <= c.now; o.completed > 1 || late && o.completed == 0 || o.expired && !late {
+			c.t.Fatalf("at %v operation %s, deadline %v: completed %d times, expired %v", c.now, o.name, o.deadline, o.completed, o.expired)
+		}
+		if o.completed == 0 {
+			parked, watched = parked+1, watched+len(o.keys)
+		}
+	}
+	if c.p.Len() != parked || c.p.Watched() != watched {
+		c.t.Fatalf("%d parked, %d watched, want %d and %d", c.p.Len(), c.p.Watched(), parked, watched)
+	}
+}
+
 // Whatever happens in whatever order: an operation completes exactly once, by
 // the first of its causes, no wake-up is lost and nothing is left behind.
 func TestEveryOperationCompletesExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now := model.Time(0)
-		p := New[int](0)
-		type op struct {
-			*fake
-			keys     []int
-			deadline model.Time
+		c := &crowd{t: t, p: New[int](0)}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			c.step()
+			c.check()
 		}
-		var ops []*op
-		parked := func() (n, watched int) {
-			for _, o := range ops {
-				if o.completed == 0 {
-					n, watched = n+1, watched+len(o.keys)
-				}
-			}
-			return n, watched
-		}
-		for i := range rapid.IntRange(1, 100).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "kind") {
-			case 0:
-				o := &op{fake: &fake{name: fmt.Sprint(i)}, deadline: now + model.Time(rapid.IntRange(0, 3000).Draw(t, "wait"))*ms}
-				o.keys = rapid.SliceOfN(rapid.IntRange(0, 5), 0, 4).Draw(t, "keys")
-				if wakes := rapid.IntRange(-5, 5).Draw(t, "wakes"); wakes >= 0 {
-					o.onComplete = func(*fake) { p.Wake(wakes) }
-				}
-				ops = append(ops, o)
-				if done := p.Park(now, o, o.deadline, o.keys...); done != (o.completed == 1) {
-					t.Fatalf("Park = %v, completed %d times", done, o.completed)
-				}
-			case 1:
-				if len(ops) > 0 {
-					ops[rapid.IntRange(0, len(ops)-1).Draw(t, "satisfy")].satisfied = true
-				}
-			case 2:
-				key := rapid.IntRange(0, 5).Draw(t, "key")
-				p.Wake(key)
-				for _, o := range ops {
-					if o.satisfied && o.completed == 0 && slices.Contains(o.keys, key) {
-						t.Fatalf("operation %s lost the wake-up of key %d", o.name, key)
-					}
-				}
-			case 3:
-				now += model.Time(rapid.IntRange(0, 1000).Draw(t, "by")) * ms
-				p.Advance(now)
-			}
-			for _, o := range ops {
-				if late := o.deadline <= now; o.completed > 1 || late && o.completed == 0 || o.expired && !late {
-					t.Fatalf("at %v operation %s, deadline %v: completed %d times, expired %v", now, o.name, o.deadline, o.completed, o.expired)
-				}
-			}
-			if n, watched := parked(); p.Len() != n || p.Watched() != watched {
-				t.Fatalf("%d parked, %d watched, want %d and %d", p.Len(), p.Watched(), n, watched)
-			}
-		}
-		p.Advance(now + 4000*ms)
-		if p.Len() != 0 || p.Watched() != 0 || len(p.lists) != 0 {
-			t.Fatalf("left behind: %d parked, %d watched, %d lists", p.Len(), p.Watched(), len(p.lists))
+		c.p.Advance(c.now + 4000*ms)
+		if c.p.Len() != 0 || c.p.Watched() != 0 || len(c.p.lists) != 0 {
+			t.Fatalf("left behind: %d parked, %d watched, %d lists", c.p.Len(), c.p.Watched(), len(c.p.lists))
 		}
 	})
 }
