@@ -31,11 +31,11 @@ type writer struct {
 // noteHW extends the committed records when a leader raised its HW, and checks
 // the step (I11).
 func (w *World) noteHW(b *broker, before marksBefore) {
-	hw := b.p.Marks().HW
-	if b.p.Role() != partition.Leader || hw <= before.HW && hw <= w.ghost.commitEnd {
-		return
+	hw, leads := b.p.Marks().HW, b.p.Role() == partition.Leader
+	if !leads && before.role != partition.Leader || hw <= w.ghost.commitEnd && hw <= before.HW {
+		return // a leader may commit with its last append and follow at once
 	}
-	if before.role == partition.Leader && hw > before.HW {
+	if _, epoch := b.p.Leader(); leads && epoch == before.epoch && hw > before.HW {
 		w.checkHWStep(b, hw)
 	}
 	for _, x := range b.log.batches {
@@ -169,7 +169,7 @@ func (w *World) checkWakeups(b *broker) {
 		}
 	}
 	for _, t := range b.waits {
-		if done, _ := b.p.ProduceStatus(t.wait); done && t.acks == -1 {
+		if done, _ := b.p.ProduceStatus(t.wait); done && t.acks == -1 && !t.asleep {
 			w.fail("NoLostWakeup: the producer of offset %d on b%d could be answered", t.base, b.id)
 		}
 	}
@@ -234,6 +234,15 @@ func firstAt(d *disk, from model.Offset) int {
 	return len(d.batches)
 }
 
+// readable is the log of b as it serves it: what it is about to delete is gone.
+func (b *broker) readable() *disk {
+	d := b.log
+	if b.live() {
+		d.start = max(d.start, b.p.Marks().LogStart)
+	}
+	return &d
+}
+
 // holds reports whether d has all of want below limit, as far as its log starts
 // early enough; bad is the first offset that it lacks.
 func (d *disk) holds(want []batch, limit model.Offset) (bad model.Offset, ok bool) {
@@ -254,7 +263,7 @@ func (d *disk) holds(want []batch, limit model.Offset) (bad model.Offset, ok boo
 }
 
 func (w *World) holdsCommitted(b *broker) bool {
-	_, ok := b.log.holds(w.ghost.commits, w.ghost.commitEnd)
+	_, ok := b.readable().holds(w.ghost.commits, w.ghost.commitEnd)
 	return ok
 }
 
@@ -299,7 +308,7 @@ func (w *World) checkStrongISR(b *broker, v partition.View) {
 		if !q.live() || q.lossy || q == b || !w.ctl.candidate(q.id) {
 			continue
 		}
-		if bad, ok := q.log.holds(b.log.batches, v.Marks.HW); !ok {
+		if bad, ok := q.readable().holds(b.log.batches, v.Marks.HW); !ok {
 			w.fail("StrongISR: b%d may be elected but differs at %d, below the HW %d of b%d", q.id, bad, v.Marks.HW, b.id)
 		}
 	}
@@ -319,7 +328,7 @@ func (w *World) checkKnowledge(b *broker, v partition.View) {
 		if _, epoch := q.p.Leader(); epoch != v.LeaderEpoch {
 			continue
 		}
-		if bad, ok := q.log.holds(b.log.batches, r.LEO); !ok {
+		if bad, ok := q.readable().holds(b.log.batches, r.LEO); !ok {
 			w.fail("KnowledgeSoundness: b%d believes b%d at %d, they differ at %d", b.id, q.id, r.LEO, bad)
 		}
 	}
@@ -332,14 +341,14 @@ func (w *World) checkCommitted() {
 		if !b.live() {
 			continue
 		}
-		if bad, ok := b.log.holds(w.ghost.commits, min(b.p.Marks().HW, w.ghost.commitEnd)); !ok && !b.lossy {
+		if bad, ok := b.readable().holds(w.ghost.commits, min(b.p.Marks().HW, w.ghost.commitEnd)); !ok && !b.lossy {
 			w.fail("StablePrefix: b%d differs at %d from what was committed, its HW is %d", b.id, bad, b.p.Marks().HW)
 		}
 		leads := b.p.Role() == partition.Leader && !w.stale(b)
 		if !leads && (b.lossy || !w.ctl.candidate(b.id)) {
 			continue
 		}
-		if bad, ok := b.log.holds(w.ghost.commits, w.ghost.commitEnd); !ok {
+		if bad, ok := b.readable().holds(w.ghost.commits, w.ghost.commitEnd); !ok {
 			name := "CandidateCompleteness"
 			if leads {
 				name = "LeaderCompleteness"

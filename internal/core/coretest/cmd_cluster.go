@@ -70,11 +70,13 @@ func (w *World) deliverAnswer(i int) {
 	p := w.ctl.pending[i]
 	w.ctl.pending = slices.Delete(w.ctl.pending, i, i+1)
 	b := w.broker(p.from)
-	if !b.live() || b.alter != p {
-		return
+	if b.alter != p {
+		return // the process that asked is gone
 	}
 	b.alter = nil
-	w.step(b, p.answer, nil)
+	if b.live() && b.p == p.by {
+		w.step(b, p.answer, nil)
+	}
 }
 
 // cmdAnswer delivers the oldest answer that was held up: answer

@@ -11,7 +11,9 @@ import (
 
 // cmdProduce sends one request with one batch per word:
 //
-//	produce m0 m1 [acks=all|1|0] [to=2] [pid=1 pepoch=0 seq=0 [txn]]
+//	produce m0 m1 [acks=all|1|0] [to=2] [pid=1 pepoch=0 seq=0 [txn]] [asleep]
+//
+// asleep leaves the waiting producer unattended until wake.
 func (w *World) cmdProduce(a *args) error {
 	b, err := w.presumed(a, "to")
 	if err != nil {
@@ -24,7 +26,7 @@ func (w *World) cmdProduce(a *args) error {
 	words := a.words()
 	seq := int32(a.num("seq", -1))
 	for _, word := range words {
-		if word == "txn" {
+		if word == "txn" || word == "asleep" {
 			continue
 		}
 		v := strings.Split(word, "+")
@@ -41,12 +43,33 @@ func (w *World) cmdProduce(a *args) error {
 	if pid := a.num("pid", -1); pid >= 0 {
 		extra = fmt.Sprintf(" producer=%d epoch=%d seq=%d", pid, a.num("pepoch", 0), a.num("seq", -1))
 	}
-	w.say("producer -> b%d  Produce %s acks=%s%s", b.id, strings.Join(words, " "), acks, extra)
-	done := w.onAnswer
-	if done == nil {
-		done = func(model.Error) {}
+	w.say("producer -> b%d  Produce %s acks=%s%s", b.id, strings.Join(flatten(values), " "), acks, extra)
+	t := &waiter{done: w.onAnswer, asleep: a.flag("asleep")}
+	if t.done == nil {
+		t.done = func(model.Error) {}
 	}
-	w.produce(b, in, list, values, done)
+	w.produce(b, in, list, values, t)
+	return nil
+}
+
+func flatten(values [][]string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = strings.Join(v, "+")
+	}
+	return out
+}
+
+// cmdWake lets somebody look at the producers that sleep: wake 1
+func (w *World) cmdWake(a *args) error {
+	b, err := w.running(a)
+	if err != nil {
+		return err
+	}
+	for _, t := range b.waits {
+		t.asleep = false
+	}
+	w.answerProducers(b)
 	return nil
 }
 
@@ -65,7 +88,7 @@ func (w *World) cmdMarker(a *args) error {
 		MaxTimestamp: wall(w.now), Transactional: true, Control: true, Commit: word == "commit",
 	}
 	w.say("coordinator -> b%d  %s producer=%d", b.id, word, pb.ID)
-	w.produce(b, partition.Produce{Acks: -1}, []producers.Batch{pb}, [][]string{{"<" + word + ">"}}, func(model.Error) {})
+	w.produce(b, partition.Produce{Acks: -1}, []producers.Batch{pb}, [][]string{{"<" + word + ">"}}, &waiter{done: func(model.Error) {}})
 	return nil
 }
 
@@ -185,7 +208,7 @@ func (w *World) cmdDelete(a *args) error {
 		w.say("%v", rd.Err)
 		return nil
 	}
-	w.say("low watermark %d", b.p.LowWatermark())
+	w.say("low watermark %s", offset(b.p.LowWatermark()))
 	return nil
 }
 

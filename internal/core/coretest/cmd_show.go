@@ -3,6 +3,7 @@ package coretest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -94,4 +95,24 @@ func (w *World) cmdEpochs(*args) error {
 		}
 	}
 	return nil
+}
+
+// cmdClocks prints when each follower of a broker fetched, and when it had all
+// that its leader had: clocks 1
+func (w *World) cmdClocks(a *args) error {
+	b, err := w.running(a)
+	if err != nil {
+		return err
+	}
+	for _, r := range b.p.View().Remotes {
+		w.tell(b, "b%d fetched %s, was caught up %s", r.ID, at(r.LastFetch), at(r.LastCaughtUp))
+	}
+	return nil
+}
+
+func at(t model.Time) string {
+	if t == partition.Never {
+		return "never"
+	}
+	return "at " + time.Duration(t).String()
 }

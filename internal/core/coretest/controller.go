@@ -34,6 +34,7 @@ type version struct {
 type alteration struct {
 	from     model.BrokerID
 	epoch    model.BrokerEpoch
+	by       *partition.Partition // the replica that proposed
 	proposal partition.AlterISR
 	answer   *partition.ISRAnswer
 }
@@ -179,7 +180,7 @@ func (w *World) alterPartition(b *broker, a partition.AlterISR) {
 		return
 	}
 	a.ISR = slices.Clone(a.ISR)
-	b.alter = &alteration{from: b.id, epoch: b.epoch, proposal: a}
+	b.alter = &alteration{from: b.id, epoch: b.epoch, by: b.p, proposal: a}
 	w.ctl.pending = append(w.ctl.pending, b.alter)
 }
 

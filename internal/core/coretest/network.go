@@ -52,6 +52,7 @@ type waiter struct {
 	written  []batch
 	deadline model.Time
 	refused  bool
+	asleep   bool // nobody looks at it until wake
 	done     func(model.Error)
 }
 
@@ -228,8 +229,8 @@ func (w *World) expire(b *broker) {
 }
 
 // produce sends batches to b, one request.
-func (w *World) produce(b *broker, in partition.Produce, batches []producers.Batch, values [][]string, done func(model.Error)) {
-	t := &waiter{acks: in.Acks, base: model.UnknownOffset, deadline: w.now.Add(produceTimeout), done: done}
+func (w *World) produce(b *broker, in partition.Produce, batches []producers.Batch, values [][]string, t *waiter) {
+	t.acks, t.base, t.deadline = in.Acks, model.UnknownOffset, w.now.Add(produceTimeout)
 	held := b.hold
 	b.hold = true // batches of one request are written together
 	for i, pb := range batches {
@@ -285,6 +286,9 @@ func (w *World) produceOne(b *broker, in *partition.Produce, values []string, t 
 // answerProducers answers whoever waits no longer (R2.17, R2.18).
 func (w *World) answerProducers(b *broker) {
 	for _, t := range slices.Clone(b.waits) {
+		if t.asleep {
+			continue
+		}
 		done, err := b.p.ProduceStatus(t.wait)
 		if t.acks != -1 {
 			done = done && err != model.None && err != model.ErrNotEnoughReplicasAfterAppend

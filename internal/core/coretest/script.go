@@ -66,6 +66,7 @@ func (w *World) Output() string { return w.out.String() }
 var commands = map[string]func(*World, *args) error{
 	"partition": (*World).cmdPartition,
 	"produce":   (*World).cmdProduce,
+	"wake":      (*World).cmdWake,
 	"marker":    (*World).cmdMarker,
 	"fetch":     (*World).cmdFetch,
 	"probe":     (*World).cmdProbe,
@@ -92,6 +93,7 @@ var commands = map[string]func(*World, *args) error{
 	"restart":   (*World).cmdRestart,
 	"state":     (*World).cmdState,
 	"why":       (*World).cmdWhy,
+	"clocks":    (*World).cmdClocks,
 	"log":       (*World).cmdLog,
 	"epochs":    (*World).cmdEpochs,
 	"heal":      (*World).cmdHeal,

@@ -158,10 +158,12 @@ type marksBefore struct {
 	partition.Marks
 	remotes []partition.RemoteView
 	role    partition.Role
+	epoch   model.Epoch
 }
 
 func (w *World) marks(b *broker) marksBefore {
 	m := marksBefore{Marks: b.p.Marks(), role: b.p.Role()}
+	_, m.epoch = b.p.Leader()
 	if !w.quiet {
 		m.remotes = b.p.View().Remotes
 	}

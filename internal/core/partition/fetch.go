@@ -109,7 +109,7 @@ func (p *Partition) compare(in *FetchRequest) bool {
 		end := p.epochs.EndOf(in.LastEpoch, p.leo)
 		switch {
 		case end == model.UndefinedEpochEnd:
-			p.refuse(model.ErrOffsetOutOfRange, outOfRange)
+			p.refuse(model.ErrOffsetOutOfRange, Reason{Code: FetchEpochAhead, Broker: in.Replica, Epoch: in.LastEpoch})
 			return false
 		case end.Epoch < in.LastEpoch || end.End < in.Offset:
 			p.diverge(in, end)

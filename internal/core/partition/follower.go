@@ -159,7 +159,7 @@ func (p *Partition) copyBatches(in *FetchResponse) {
 		return
 	}
 	if straddles {
-		p.restart(first.Base, Reason{Code: CutRestart, Broker: p.leader, Offset: first.Base, Bound: p.leo}, "R4.10")
+		p.restart(first.Base, Reason{Code: CutInsideBatch, Broker: p.leader, Offset: first.Base, Bound: p.leo}, "R4.10")
 		p.producers = producers.New()
 	}
 	changed := straddles
@@ -198,7 +198,9 @@ func (p *Partition) plausible(batches []FetchedBatch, straddles bool) bool {
 }
 
 // adopt takes over the leader's HW as far as our log reaches, then its log start
-// (R4.8). The HW may go down.
+// (R4.8). The HW may go down. The log start counts at once: what the leader has
+// deleted was never compared with our records there, so nobody may read them
+// while storage is still about to drop them.
 func (p *Partition) adopt(hw, logStart model.Offset) {
 	if hw < 0 {
 		return
@@ -209,6 +211,7 @@ func (p *Partition) adopt(hw, logStart model.Offset) {
 		p.out.Wake |= WakeFetch
 	}
 	if start := min(logStart, p.hw); start > p.logStart {
+		p.raiseStart(start)
 		p.out.raise = start
 		p.out.RaiseLogStart = &p.out.raise
 	}

@@ -74,6 +74,9 @@ func (p *Partition) shrinkISR() {
 		if r := p.remote(id); r != nil {
 			why.Offset, r.why = r.leo, LeftByLag
 		}
+		if why.Offset == model.UnknownOffset {
+			why.Code = LeftUnheard
+		}
 		p.out.because(why)
 	}
 	p.propose(stay)

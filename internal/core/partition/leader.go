@@ -197,14 +197,18 @@ func (p *Partition) logStartMoved(in *LogStartMoved) {
 	if in.To > p.leo {
 		bug("log start moved to %d, LEO is %d", in.To, p.leo)
 	}
-	p.logStart = in.To
-	p.epochs.TruncateFromStart(in.To)
-	if p.hw < in.To {
-		p.hw, p.hwPos = in.To, model.UnknownPosition
-		p.producers.SetHW(p.hw)
+	p.raiseStart(in.To)
+	p.noteLowWatermark()
+}
+
+func (p *Partition) raiseStart(to model.Offset) {
+	p.logStart = to
+	p.epochs.TruncateFromStart(to)
+	if p.hw < to {
+		p.hw, p.hwPos = to, model.UnknownPosition
+		p.producers.SetHW(to)
 	}
 	p.out.Wake |= WakeFetch | WakeDelete
-	p.noteLowWatermark()
 }
 
 // LowWatermark is the smallest log start of this leader and of its followers

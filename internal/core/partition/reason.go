@@ -44,6 +44,7 @@ const (
 	FetchHasRecords     // Offset, Bound
 	FetchDiverges       // Broker, Offset: end of Epoch
 	FetchOutOfRange     // Broker, Offset, Bound
+	FetchEpochAhead     // Broker, Epoch: of its last record
 	FetchEpochFenced    // Broker, Epoch: sent
 	FetchEpochUnknown   // Broker, Epoch: sent
 	FetchNotLeader      // Broker: leader known
@@ -72,6 +73,7 @@ const (
 	JoinWaitsForISR    // Broker: another change is pending
 	JoinAtNextFetch    // Broker, Offset
 	LeftByLag          // Broker, Offset: its RemoteLEO, Bound: LEO
+	LeftUnheard        // Broker, Bound: LEO
 	ISRCommitted       // Offset: size
 	ISRRolledBack      // Err
 	ISRWaitsMetadata   // Err
@@ -85,6 +87,7 @@ const (
 	CutLeaderShort // Offset, Bound
 	CutNoEpochs    // Offset, Bound
 	CutRestart     // Offset: new start, Bound: old LEO
+	CutInsideBatch // Offset: new start, Bound: old LEO
 	LeaderAsked    // Offset
 	FetchDelayed   // Err
 	FencedByLeader // Epoch
@@ -118,6 +121,7 @@ var phrases = [...]string{
 	FetchHasRecords:     "records in [%[2]d,%[3]d)",
 	FetchDiverges:       "the log of b%[1]d differs: epoch %[4]d ends at %[2]d",
 	FetchOutOfRange:     "offset %[2]d is outside the log, bound %[3]d",
+	FetchEpochAhead:     "its last record is of epoch %[4]d, newer than every epoch here",
 	FetchEpochFenced:    "the sender still lives in epoch %[4]d",
 	FetchEpochUnknown:   "epoch %[4]d is not known here yet",
 	FetchNotLeader:      "not the leader, that is b%[1]d",
@@ -127,9 +131,9 @@ var phrases = [...]string{
 	FetchRedirected:     "b%[1]d is nearer",
 
 	HWFree:        "every record is committed",
-	HWHeldBy:      "b%[1]d holds the HW: it has records below %[2]d of %[3]d",
+	HWHeldBy:      "b%[1]d holds the HW: its end is known as %[2]d, the leader's is %[3]d",
 	HWUnheard:     "b%[1]d holds the HW: it has not fetched in this leadership",
-	HWWaitsFor:    "the HW waits for b%[1]d, which is about to join: it has records below %[2]d of %[3]d",
+	HWWaitsFor:    "the HW waits for b%[1]d, which is about to join: its end is known as %[2]d, the leader's is %[3]d",
 	HWUnderMinISR: "the HW is frozen: %[2]d in sync, min.insync.replicas is %[3]d",
 	HWFollows:     "the HW is what b%[1]d told",
 
@@ -140,10 +144,11 @@ var phrases = [...]string{
 	JoinShuttingDown:   "b%[1]d may not join: it is shutting down",
 	JoinUnregistered:   "b%[1]d may not join: it is not registered",
 	JoinUnheard:        "b%[1]d may not join: it has not fetched yet",
-	JoinOldIncarnation: "b%[1]d may not join: its last fetch is from an earlier life",
+	JoinOldIncarnation: "b%[1]d may not join: its last fetch is not from the life of it that metadata knows",
 	JoinWaitsForISR:    "b%[1]d may not join yet: another change of the ISR is pending",
 	JoinAtNextFetch:    "b%[1]d may join with its next fetch",
 	LeftByLag:          "b%[1]d is out of sync: at %[2]d of %[3]d for too long",
+	LeftUnheard:        "b%[1]d is out of sync: it has not fetched in this leadership",
 	ISRCommitted:       "the controller committed an ISR of %[2]d",
 	ISRRolledBack:      "the controller refused the ISR: %[5]v",
 	ISRWaitsMetadata:   "the ISR stays open until metadata tells: %[5]v",
@@ -156,6 +161,7 @@ var phrases = [...]string{
 	CutLeaderShort: "cuts to %[2]d: the leader's log ends there",
 	CutNoEpochs:    "cuts to the HW %[2]d: the log knows no epochs",
 	CutRestart:     "starts anew at %[2]d: the leader no longer has what came before",
+	CutInsideBatch: "starts anew at %[2]d: the leader's log starts inside the batch that begins there",
 	LeaderAsked:    "offset %[2]d is out of the leader's range: asks for its bounds",
 	FetchDelayed:   "tries again later: %[5]v",
 	FencedByLeader: "the leader is past epoch %[4]d: waits for metadata",
@@ -172,6 +178,6 @@ func (r Reason) String() string {
 	if int(r.Code) >= len(phrases) {
 		return fmt.Sprintf("reason %d", r.Code)
 	}
-	s := fmt.Sprintf(phrases[r.Code]+"%.0[6]s", r.Broker, r.Offset, r.Bound, r.Epoch, r.Err, "")
-	return s
+	// The empty last verb keeps fmt from complaining about arguments unused.
+	return fmt.Sprintf(phrases[r.Code]+"%.0[6]s", r.Broker, r.Offset, r.Bound, r.Epoch, r.Err, "")
 }
