@@ -266,13 +266,13 @@ func (c *cluster) waitISR(ctx context.Context, name string, size int, limit time
 func (c *cluster) checkReplicas(name string, down bool) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		out, err := exec.Command(c.s.binary, "replicas", "--bootstrap-server", c.bootstrap(), "--topic", name).CombinedOutput()
-		osr := strings.Contains(string(out), "OSR")
+		out, err := exec.Command(c.s.binary, "replicas", "--bootstrap", c.bootstrap(), name).CombinedOutput()
+		osr := strings.Contains(string(out), " out  ")
 		if err == nil && osr == down {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("replicas shows OSR: %v, a broker is down: %v (%v)\n%s", osr, down, err, out)
+			return fmt.Errorf("replicas shows a replica out of sync: %v, a broker is down: %v (%v)\n%s", osr, down, err, out)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

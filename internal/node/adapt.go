@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/config"
@@ -51,10 +50,15 @@ type configTable struct{ cfg *config.Config }
 
 // Validate says why a value may not be stored, or nil.
 func (t configTable) Validate(resource controller.ResourceType, name, key, value string) error {
-	if resource == controller.ResourceTopic {
+	switch resource {
+	case controller.ResourceTopic:
 		return config.ValidateTopic(key, value)
+	case controller.ResourceBroker:
+		return config.ValidateBroker(key, value)
+	case controller.ResourceGroup:
+		return config.ValidateGroup(key, value)
 	}
-	return config.ValidateDynamic(config.Resource(resource), name, key, value)
+	return nil
 }
 
 // IsList says whether a key holds a list, and what a resource without an
@@ -71,9 +75,9 @@ func (t configTable) IsList(resource controller.ResourceType, key string) (bool,
 }
 
 // Topic lists the effective configurations of a topic with these overrides.
-func (t configTable) Topic(overrides map[string]string) []controller.TopicConfig {
+func (t configTable) Topic(overrides, node, all map[string]string) []controller.TopicConfig {
 	var out []controller.TopicConfig
-	for _, e := range t.cfg.DescribeTopic(config.Dynamic{}, maps.Clone(overrides)) {
+	for _, e := range t.cfg.DescribeTopic(config.Dynamic{Cluster: all, Broker: node}, overrides) {
 		out = append(out, controller.TopicConfig{Name: e.Name, Value: e.Value, ReadOnly: e.ReadOnly,
 			Source: int8(e.Source), Sensitive: e.Sensitive})
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/explain"
 	"github.com/tidemark-log/tidemark/internal/transport"
+	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
 // broker is the loops of a node that hosts partitions.
@@ -40,6 +42,10 @@ type broker struct {
 	port   uint16
 	hws    map[model.TopicPartition]model.Offset
 }
+
+// brokerVersions is what the broker's listener serves: Kafka's requests, with
+// Tidemark's own beside them.
+var brokerVersions = wire.BrokerVersions.With(wire.Range{Key: explain.APIKey})
 
 func startBroker(n *Node) (*broker, error) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -134,7 +140,7 @@ func (b *broker) serve(ctx context.Context) {
 		return
 	}
 	s := transport.NewServer(l, transport.Options{
-		Name: b.n.cfg.Listeners[0].Name, MaxRequest: int(b.n.cfg.SocketRequestMaxBytes),
+		Name: b.n.cfg.Listeners[0].Name, Versions: brokerVersions, MaxRequest: int(b.n.cfg.SocketRequestMaxBytes),
 		IdleLimit: b.n.cfg.ConnectionsMaxIdle, MaxInFlight: b.n.cfg.QueuedMaxBytes, Log: b.n.log,
 	})
 	b.mu.Lock()

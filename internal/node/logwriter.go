@@ -208,7 +208,7 @@ func (w *logWriter) writeGroup(g *group) error {
 	}
 	res, err := g.r.log.Append(w.clock.Wall(), g.batches...)
 	if err == nil && res.Flush {
-		err = g.r.log.Flush()
+		err = g.r.log.Flush(w.clock.Wall())
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", g.r.tp(), err)
@@ -225,9 +225,9 @@ func (w *logWriter) carryOut(j *job) error {
 	var err error
 	switch j.kind {
 	case jobTruncate:
-		rep.cut, err = j.r.log.Truncate(j.to, j.epochs)
+		rep.cut, err = j.r.log.Truncate(j.to, j.epochs, w.clock.Wall())
 	case jobRestart:
-		rep.cut, err = j.r.log.Restart(j.to, j.epochs)
+		rep.cut, err = j.r.log.Restart(j.to, j.epochs, w.clock.Wall())
 	case jobEpochs:
 		err = j.r.log.WriteEpochs(j.epochs)
 	case jobRaiseStart:

@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -90,9 +93,21 @@ func (n *Node) start(ctx context.Context) error {
 
 // openDir opens the log directory of a formatted node.
 func openDir(cfg *config.Config, clock Clock, log *slog.Logger) (*storage.Dir, error) {
+	file := filepath.Join(cfg.LogDir, "meta.properties")
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not formatted: run tidemark format --cluster-id ID --config FILE first", cfg.LogDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	meta, err := storage.ParseMeta(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	defaults := cfg.BrokerDefaults(config.Dynamic{})
 	return storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{
-		NodeID: cfg.NodeID, Log: log, Now: clock.Wall, Workers: cfg.RecoveryThreads,
+		ClusterID: meta.ClusterID, NodeID: cfg.NodeID, Log: log, Now: clock.Wall, Workers: cfg.RecoveryThreads,
 		Config: func(model.TopicPartition) storage.LogConfig {
 			return logConfig(config.TopicConfig(defaults, nil))
 		},
