@@ -3,14 +3,20 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime/debug"
 
 	"github.com/tidemark-log/tidemark/internal/cli"
+	"github.com/tidemark-log/tidemark/internal/runner"
 )
 
 func main() {
-	app := cli.App{Version: version(), In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	app := cli.App{
+		Runner:  runner.Runner{Log: log, Binary: os.Executable},
+		Version: version(), In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+	}
 	os.Exit(app.Run(context.Background(), os.Args[1:]))
 }
 
