@@ -21,6 +21,13 @@ func state(i *Image) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "end %d epoch %d read %d tx %v kraft %d voters %v\n", i.End(), i.Epoch(), i.Read(), i.InTransaction(), i.KRaftVersion(), i.Voters())
 	b.WriteString(content(i))
+	for topic := range i.Topics() {
+		for n, p := range topic.Partitions {
+			if p != nil {
+				fmt.Fprintf(&b, "%s-%d %+v\n", topic.Name, n, *p)
+			}
+		}
+	}
 	for id, l := range i.loads.all() {
 		fmt.Fprintf(&b, "load %d %+v\n", id, l)
 	}
@@ -263,6 +270,42 @@ func TestATransactionInsideOneBatchShowsAtOnce(t *testing.T) {
 	odd := apply(img, &metalog.EndTransaction{}, &metalog.AbortTransaction{}, &metalog.BeginTransaction{}, &metalog.BeginTransaction{})
 	if odd.Ignored() != 2 || apply(odd, &metalog.EndTransaction{}).Ignored() != 3 {
 		t.Errorf("ignored %d and after the end %d, want 2 and 3", odd.Ignored(), apply(odd, &metalog.EndTransaction{}).Ignored())
+	}
+}
+
+func TestATransactionThatOpensABatchLeavesTheEpochBeforeIt(t *testing.T) {
+	img := cluster()
+	open := img.Apply([]metalog.Record{&metalog.BeginTransaction{}, &metalog.NoOp{}}, img.End()+2, 9)
+	if open.End() != img.End() || open.Epoch() != 1 || open.Read() != img.End()+2 {
+		t.Errorf("end %d epoch %d read %d", open.End(), open.Epoch(), open.Read())
+	}
+	aborted := open.Apply([]metalog.Record{&metalog.AbortTransaction{}}, open.Read()+1, 10)
+	if aborted.End() != img.End()+3 || aborted.Epoch() != 10 {
+		t.Errorf("after the abort: end %d epoch %d", aborted.End(), aborted.Epoch())
+	}
+}
+
+func TestListsAreSharedOnlyWhenEqual(t *testing.T) {
+	b := newBuilder(New())
+	one := b.share(ids(1, 2))
+	if two := b.share(ids(1, 2)); &one[0] != &two[0] {
+		t.Error("equal lists are two")
+	}
+	for h := range b.lists {
+		b.lists[h] = ids(7, 8) // as if another list had the same hash
+	}
+	if got := b.share(ids(1, 2)); !slices.Equal(got, ids(1, 2)) {
+		t.Errorf("a collision gave %v", got)
+	}
+	dirs := b.shareDirs([]model.UUID{id(1)})
+	if again := b.shareDirs([]model.UUID{id(1)}); &dirs[0] != &again[0] {
+		t.Error("equal directories are two")
+	}
+	for h := range b.dirs {
+		b.dirs[h] = []model.UUID{id(2)}
+	}
+	if got := b.shareDirs([]model.UUID{id(1)}); got[0] != id(1) {
+		t.Errorf("a collision gave %v", got)
 	}
 }
 

@@ -34,6 +34,14 @@ func TestTreeIsAMapWhoseSnapshotsNeverChange(t *testing.T) {
 					model[k] = v
 				}
 			}
+			if rapid.IntRange(0, 3).Draw(t, "thin out") == 0 {
+				for k := range maps.Clone(model) {
+					if k > 2 {
+						tr.remove(e, k)
+						delete(model, k)
+					}
+				}
+			}
 			trees, models = append(trees, tr), append(models, maps.Clone(model))
 		}
 		for i := range trees {
@@ -61,6 +69,9 @@ func checkTree(t *rapid.T, tr tree[int, int], want map[int]int) {
 		if w, has := want[k]; ok != has || v != w {
 			t.Fatalf("get %d: %d %v, want %d %v", k, v, ok, w, has)
 		}
+	}
+	if tr.root != nil && len(tr.root.kids) == 1 {
+		t.Fatal("the root has a single kid")
 	}
 	checkNodes(t, &tr, tr.root)
 }
