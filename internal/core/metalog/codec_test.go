@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -125,10 +126,11 @@ func TestARegistrationChangeTakesTheLowestVersion(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotARecordIsRefused(t *testing.T) {
+// notRecords are bytes that look like records and are none.
+func notRecords() map[string][]byte {
 	good := Append(nil, &Topic{"orders", uuidOf(1)}, Level)
 	frame := func(b ...byte) []byte { return b }
-	for name, b := range map[string][]byte{
+	return map[string][]byte{
 		"nothing":                 nil,
 		"frame version 0":         append(frame(0), good[1:]...),
 		"type 6":                  frame(1, 6, 0, 0),
@@ -139,20 +141,58 @@ func TestWhatIsNotARecordIsRefused(t *testing.T) {
 		"a varint of six bytes":   frame(0x81, 0x80, 0x80, 0x80, 0x80, 0),
 		"a null name":             append(frame(1, 2, 0, 0), make([]byte, 17)...),
 		"a name of 2 GiB":         append(frame(1, 2, 0, 0xff, 0xff, 0xff, 0xff, 7), make([]byte, 17)...),
+		"a name of 32 KiB":        Append(nil, &Topic{Name: strings.Repeat("n", 1<<15)}, Level),
 		"four billion replicas":   append(append(frame(1, 3, 0), make([]byte, 20)...), 0xff, 0xff, 0xff, 0xff, 0xf),
+		"four billion endpoints":  append(append(frame(1, 0, 0), make([]byte, 28)...), 0xff, 0xff, 0xff, 0xff, 0xf),
 		"four billion tags":       frame(1, 20, 0, 0xff, 0xff, 0xff, 0xff, 0xf),
 		"a tag larger than left":  frame(1, 20, 0, 1, 5, 9, 0),
 		"a tag that is too long":  frame(1, 23, 0, 1, 0, 3, 2, 'a', 'b'),
 		"a tag that is too short": frame(1, 23, 0, 1, 0, 1, 2, 'a'),
-	} {
+	}
+}
+
+func TestWhatIsNotARecordIsRefused(t *testing.T) {
+	for name, b := range notRecords() {
 		if rec, err := Decode(b); err == nil {
 			t.Errorf("%s: read as %+v", name, rec)
 		}
 	}
+	good := Append(nil, &Topic{"orders", uuidOf(1)}, Level)
 	for i := range good {
 		if rec, err := Decode(good[:i]); err == nil {
 			t.Errorf("the first %d bytes: read as %+v", i, rec)
 		}
+	}
+}
+
+func TestHostileSizesCostNoMemory(t *testing.T) {
+	inputs := notRecords()
+	for name, b := range inputs {
+		if n := allocated(func() { _, _ = Decode(b) }); n > 64<<10 {
+			t.Errorf("%s: %d bytes were allocated", name, n)
+		}
+	}
+	batch := AppendBatch(nil, 5, 1, 9, []Record{&NoOp{}}, Level)
+	binary.BigEndian.PutUint32(batch[57:], 1<<31-1)
+	binary.BigEndian.PutUint32(batch[23:], 1<<31-2)
+	resum(batch)
+	if n := allocated(func() { _, _ = DecodeBatches(batch, func(Batch) error { return nil }) }); n > 64<<10 {
+		t.Errorf("two billion records: %d bytes were allocated", n)
+	}
+}
+
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestAnEmptyListThatIsTheDefaultTakesNoBytes(t *testing.T) {
+	none := Append(nil, &RegisterBroker{BrokerID: 1}, Level)
+	if empty := Append(nil, &RegisterBroker{BrokerID: 1, LogDirs: []model.UUID{}}, Level); !bytes.Equal(none, empty) {
+		t.Errorf("%x and %x", none, empty)
 	}
 }
 
