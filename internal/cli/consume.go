@@ -288,7 +288,11 @@ func (r *reader) enough() bool {
 // take prints what a poll brought.
 func (r *reader) take(fetches kgo.Fetches, cl *kgo.Client) error {
 	for _, e := range fetches.Errors() {
-		return plain(fmt.Sprintf("consume %s-%d", e.Topic, e.Partition), e.Err, "")
+		subject := fmt.Sprintf("consume %s-%d", e.Topic, e.Partition)
+		if e.Topic == "" { // of the group or of the whole client
+			subject = "consume " + r.o.topic
+		}
+		return plain(subject, e.Err, "")
 	}
 	var err error
 	fetches.EachRecord(func(rec *kgo.Record) {
