@@ -88,7 +88,7 @@ func (l *loop) checkpointWritten(ev written) {
 	}
 	c.err = l.wal.Compact(ev.snap, l.rlog.State(), l.rlog.After(ev.snap.Index))
 	if c.err == nil {
-		l.rlog.Compact(ev.snap, keepEntries)
+		l.rlog.Compact(ev.snap, min(keepEntries, l.o.SnapshotBytes))
 		c.err = l.dir.Added(projection.ID{End: ev.snap.End, Epoch: ev.snap.Epoch})
 	}
 	l.log.Info("checkpoint written", "offset", ev.snap.End, "epoch", ev.snap.Epoch, "bytes", ev.size)

@@ -2,11 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +36,29 @@ type cluster struct {
 	voters  []Voter
 	nodes   []*Controller // nil: not running
 	dirs    []string
+	disks   []*disk
 	options func(*Options)
+}
+
+// disk is in memory, so that the power can be cut.
+type disk struct {
+	mem  *vfs.Mem
+	dead *atomic.Bool
+}
+
+func newDisk(mem *vfs.Mem) *disk { return &disk{mem, new(atomic.Bool)} }
+
+var errPower = errors.New("the power is gone")
+
+// fs fails every change from the moment that the power is cut.
+func (d *disk) fs() vfs.FS {
+	dead := d.dead
+	return vfs.Faulty(d.mem, func(op vfs.Op) error {
+		if dead.Load() {
+			return errPower
+		}
+		return nil
+	})
 }
 
 // newCluster formats n controllers with static voters and opens their
@@ -47,9 +72,9 @@ func newCluster(t *testing.T, n int, options func(*Options)) *cluster {
 		listeners = append(listeners, l)
 		port := l.Addr().(*net.TCPAddr).Port
 		c.voters = append(c.voters, Voter{ID: model.BrokerID(i + 1), Host: "127.0.0.1", Port: uint16(port)})
-		dir := filepath.Join(t.TempDir(), MetadataDir)
-		c.dirs = append(c.dirs, dir)
-		if err := Format(dir, FormatOptions{Now: 1}); err != nil {
+		c.dirs = append(c.dirs, "/"+MetadataDir)
+		c.disks = append(c.disks, newDisk(vfs.NewMem()))
+		if err := Format(c.dirs[i], FormatOptions{Now: 1, FS: c.disks[i].mem}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,9 +105,9 @@ func (c *cluster) startOn(i int, l net.Listener) {
 	c.t.Helper()
 	o := Options{
 		NodeID: c.voters[i].ID, ClusterID: testCluster, DirectoryID: model.UUID{0: 9, 15: byte(i)},
-		Dir: c.dirs[i], Voters: c.voters, Listener: l, Log: testLog(),
+		Dir: c.dirs[i], Voters: c.voters, Listener: l, Log: testLog(), FS: c.disks[i].fs(),
 	}
-	o.Core.Configs, o.Core.LivenessProbe = anyConfigs{}, true
+	o.Core.Configs, o.Core.SessionTimeout = anyConfigs{}, time.Hour
 	if c.options != nil {
 		c.options(&o)
 	}
@@ -115,6 +140,17 @@ func (c *cluster) stop(i int) {
 		c.t.Errorf("close controller %d: %v", c.voters[i].ID, err)
 	}
 	c.nodes[i] = nil
+}
+
+// kill ends node i as a power cut does: what was not synced is lost.
+func (c *cluster) kill(i int, rng *rand.Rand) {
+	c.t.Helper()
+	c.disks[i].dead.Store(true)
+	if err := c.nodes[i].Close(); err != nil && !errors.Is(err, errPower) {
+		c.t.Errorf("controller %d ended with: %v", c.voters[i].ID, err)
+	}
+	c.nodes[i] = nil
+	c.disks[i] = newDisk(c.disks[i].mem.CrashClone(vfs.CrashOptions{Rand: rng}))
 }
 
 func (c *cluster) close() {

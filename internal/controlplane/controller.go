@@ -75,8 +75,11 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	c.group.Go(func() { c.fail(c.server.Serve(c)) })
 	go func() {
 		c.err = l.run()
-		close(c.done)
 		c.stop()
+		if c.err != nil {
+			c.abandon()
+		}
+		close(c.done)
 	}()
 	c.group.Go(func() { c.register() })
 	return c, nil
@@ -88,6 +91,15 @@ func (c *Controller) fail(err error) {
 		c.o.Log.Error("controller listener failed", "err", err)
 		c.stop()
 	}
+}
+
+// abandon cuts every connection after a failure, so that peers and brokers turn
+// to another controller at once.
+func (c *Controller) abandon() {
+	c.o.Log.Error("controller failed", "err", c.err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.server.Close(ctx) // always says that it had to cut
 }
 
 // stop has the loop end.

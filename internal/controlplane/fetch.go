@@ -227,9 +227,11 @@ func (r *readers) fetchSnapshot(req *kmsg.FetchSnapshotRequest) *kmsg.FetchSnaps
 	out.CurrentLeader.LeaderID, out.CurrentLeader.LeaderEpoch = int32(s.lead.leader), int32(s.lead.epoch)
 	if req.Topics[0].Topic != metadataTopic || p.Partition != 0 {
 		out.ErrorCode = int16(model.ErrUnknownTopicOrPartition)
-	} else if code := s.check(model.Epoch(p.CurrentLeaderEpoch)); code != model.None {
+	} else if code := s.check(model.Epoch(p.CurrentLeaderEpoch)); code != model.None && code != model.ErrNotLeaderOrFollower {
 		out.ErrorCode = int16(code)
 	} else {
+		// Whoever holds the checkpoint serves it: all of it is committed, and a
+		// new leader may need this very reader to get its first entry committed.
 		r.piece(s, req, p, &out)
 	}
 	t := kmsg.NewFetchSnapshotResponseTopic()

@@ -26,7 +26,7 @@ const (
 	electionTicks  = 10
 	heartbeatTicks = 3
 	maxDrain       = 1024    // events taken before a turn
-	keepEntries    = 8 << 20 // bytes of entries kept behind a checkpoint, for slow voters
+	keepEntries    = 8 << 20 // most bytes of entries kept behind a checkpoint, for slow voters
 )
 
 // loop owns the raft node, its log, the projection, the committed image and,
@@ -147,6 +147,7 @@ func (l *loop) Turn(ev any) {
 		l.enqueue(ev)
 	case peerUp:
 		l.connected[ev.id] = true
+		l.node.Beat()
 		l.planFirstCampaign()
 	case peerDown:
 		l.peerDown(ev)

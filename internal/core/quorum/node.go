@@ -138,6 +138,13 @@ func (n *Node) Campaign() error { return n.raw.Campaign() }
 // that this node grants votes at once (R13.7).
 func (n *Node) ForgetLeader() error { return n.raw.ForgetLeader() }
 
+// Beat has a leader tell its peers of itself at once, so that one that has just
+// come back is brought up without waiting for the next heartbeat.
+func (n *Node) Beat() {
+	// A local message must name a local thread as its sender.
+	_ = n.raw.Step(&pb.Message{Type: pb.MsgBeat.Enum(), From: new(raft.LocalAppendThread)})
+}
+
 // Transfer hands leadership to another voter, whose log is brought up first.
 func (n *Node) Transfer(to model.BrokerID) { n.raw.TransferLeader(RaftID(to)) }
 
