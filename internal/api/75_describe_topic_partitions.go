@@ -12,11 +12,12 @@ import (
 // describeTopicPartitions serves key 75, version 0: topics in order of their
 // names with their eligible leader replicas, page by page (KIP-966). A page ends
 // after the smaller of the request's limit and max.request.partition.size.limit;
-// the cursor says where the next one begins. Errors: INVALID_REQUEST for a
-// negative cursor, as the connection's end since the answer has no place for it.
+// the cursor says where the next one begins. Errors per topic: INVALID_REQUEST
+// for a negative cursor, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
+// LEADER_NOT_AVAILABLE of a partition.
 func (a *API) describeTopicPartitions(c call, req *kmsg.DescribeTopicPartitionsRequest) kmsg.Response {
 	if req.Cursor != nil && req.Cursor.Partition < 0 {
-		return nil
+		return refuseTopicPartitions(req, model.ErrInvalidRequest)
 	}
 	p := &topicPage{
 		view: newView(a.Images.Image(), c.Conn.Listener(), 1),
@@ -47,6 +48,16 @@ func (a *API) describeTopicPartitions(c call, req *kmsg.DescribeTopicPartitionsR
 		}
 	}
 	return p.resp
+}
+
+func refuseTopicPartitions(req *kmsg.DescribeTopicPartitionsRequest, err model.Error) kmsg.Response {
+	resp := kmsg.NewPtrDescribeTopicPartitionsResponse()
+	for i := range req.Topics {
+		t := kmsg.NewDescribeTopicPartitionsResponseTopic()
+		t.Topic, t.ErrorCode = &req.Topics[i].Topic, err.Code()
+		resp.Topics = append(resp.Topics, t)
+	}
+	return resp
 }
 
 // sortedNames lists the names of a request from first on, each once.
