@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test acceptance
+.PHONY: build test mutants acceptance bench bench-start
 
 # One static binary in bin/.
 build:
@@ -9,6 +9,18 @@ build:
 test:
 	go test ./...
 
+# Removes the rules of the cores one by one; a script or a seed must notice each.
+mutants:
+	go test ./internal/core/coretest/mutants -mutants
+
 # Real processes, foreign clients, killed leaders; minutes, not seconds.
 acceptance: build
 	go run ./compat/acceptance -binary bin/tidemark
+
+# Peak produce and consume beside Apache Kafka; KAFKA names the command that starts clusters of it.
+bench: build
+	go run ./bench/peak -binary bin/tidemark
+
+# How soon a cluster is of use, and what it costs idle.
+bench-start: build
+	go run ./bench/start -binary bin/tidemark
