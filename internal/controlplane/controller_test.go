@@ -1,10 +1,14 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/core/controller"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
@@ -85,5 +89,50 @@ func TestThreeControllersAgree(t *testing.T) {
 		if got.End() == end.End() && dump(got) != dump(end) {
 			t.Errorf("node %d holds another image than the leader", c.voters[i].ID)
 		}
+	}
+}
+
+func TestASingleNodeRecordsItsVotersAndFollowsItsAddress(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), MetadataDir)
+	self := Voter{ID: 1, DirectoryID: model.UUID{5}, Host: "127.0.0.1", Port: 1}
+	if Formatted(dir) {
+		t.Fatal("a directory that is not there is formatted")
+	}
+	if err := Format(dir, FormatOptions{Voters: []Voter{self}, Now: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if !Formatted(dir) {
+		t.Fatal("a formatted directory is not formatted")
+	}
+	for range 2 {
+		l := listen(t, "127.0.0.1:0")
+		c, err := Start(ctx(t), Options{
+			NodeID: 1, ClusterID: testCluster, DirectoryID: self.DirectoryID, Dir: dir, Listener: l, Log: testLog(),
+			Core: controller.Config{Configs: anyConfigs{}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := uint16(l.Addr().(*net.TCPAddr).Port)
+		img := until(t, c, "the voters with their address", func(img *image.Image) bool {
+			v := img.Voters()
+			return img.KRaftVersion() == 1 && len(v) == 1 && v[0].Endpoints[0].Port == port
+		})
+		if v := img.Voters()[0]; v.ID != 1 || v.DirectoryID != self.DirectoryID || v.Endpoints[0].Name != "CONTROLLER" {
+			t.Errorf("the log names the voter %+v", v)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStartRefusesADirectoryThatWasNotFormatted(t *testing.T) {
+	_, err := Start(ctx(t), Options{
+		NodeID: 1, ClusterID: testCluster, Dir: filepath.Join(t.TempDir(), MetadataDir), Listener: listen(t, "127.0.0.1:0"),
+		Core: controller.Config{Configs: anyConfigs{}},
+	})
+	if !errors.Is(err, ErrNotFormatted) {
+		t.Fatalf("started with %v", err)
 	}
 }

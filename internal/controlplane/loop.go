@@ -58,6 +58,7 @@ type loop struct {
 	nextTick   model.Time
 	campaignAt model.Time // 0: not planned
 	campaigned bool       // the first campaign after the start was planned
+	tries      int        // campaigns since a campaign was planned
 	rand       *rand.Rand
 	state      projection.QuorumState // as last written
 
@@ -213,12 +214,7 @@ func (l *loop) tick(now model.Time) {
 		l.nextTick = max(l.nextTick.Add(l.o.Tick), now.Add(l.o.Tick/2))
 	}
 	if l.campaignAt != 0 && now >= l.campaignAt {
-		l.campaignAt = 0
-		if id, _ := l.node.Leader(); id == model.NoBroker {
-			if err := l.node.Campaign(); err != nil {
-				l.log.Debug("campaign refused", "err", err)
-			}
-		}
+		l.campaign(now)
 	}
 }
 

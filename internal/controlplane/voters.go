@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"slices"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -150,8 +151,9 @@ func (l *loop) planFirstCampaign() {
 		return
 	}
 	l.campaigned = true
-	if l.fresh && len(l.voters.list) > 0 && l.voters.list[0].ID == l.o.NodeID {
-		l.campaignAt = l.now()
+	alone := len(l.voters.list) == 1
+	if alone || l.fresh && l.voters.list[0].ID == l.o.NodeID {
+		l.campaignAt, l.tries = l.now(), 0
 		return
 	}
 	l.planCampaign()
@@ -160,8 +162,32 @@ func (l *loop) planFirstCampaign() {
 // planCampaign plans a campaign after 20 to 100 ms, so that several voters seldom
 // meet (R13.7).
 func (l *loop) planCampaign() {
-	const earliest, spread = 20_000_000, 80_000_000
-	l.campaignAt = l.now() + model.Time(earliest+l.rand.IntN(spread))
+	l.tries = 0
+	l.campaignAt = l.now().Add(campaignMin + time.Duration(l.rand.Int64N(int64(campaignSpread))))
+}
+
+const (
+	campaignMin    = 20 * time.Millisecond
+	campaignSpread = 80 * time.Millisecond
+	// campaignTries bounds the campaigns; then the election timeout decides.
+	campaignTries = 4
+)
+
+// campaign asks for votes while no leader is known. It tries again soon, for the
+// other voters may not have noticed yet that the leader is gone, or may hold a
+// shorter log than this one that asked first.
+func (l *loop) campaign(now model.Time) {
+	l.campaignAt = 0
+	if id, _ := l.node.Leader(); id != model.NoBroker {
+		return
+	}
+	if err := l.node.Campaign(); err != nil {
+		l.log.Debug("campaign refused", "err", err)
+	}
+	if l.tries++; l.tries < campaignTries {
+		pause := campaignMin + time.Duration(l.rand.Int64N(int64(campaignSpread)))
+		l.campaignAt = now.Add(pause << l.tries)
+	}
 }
 
 // peerDown forgets a leader whose process is gone and campaigns soon (R13.7).
