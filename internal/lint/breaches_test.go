@@ -126,5 +126,5 @@ func f() { fmt.Println(1); os.Exit(1) }`, 0},
 	{"package comments open with their say", "internal/node/a.go", "// Package node runs loops and\n// serves metrics.\npackage node", 1},
 	{"package comments open with their say", "cmd/a/a.go", "// Package main is a command.\npackage main", 1},
 	{"package comments open with their say", "internal/node/a.go", "// Package node is the process: loops and lives.\npackage node", 0},
-	{"package comments open with their say", "cmd/a/a.go", "// Command a does a.\npackage main", 0},
+	{"package comments open with their say", "cmd/a/a.go", "// Command a does a and b.\npackage main", 0},
 }

@@ -31,13 +31,14 @@ func packageComment(s *source) []finding {
 	}
 	text := doc.Text()
 	start := "Package " + s.file.Name.Name + " "
-	if s.file.Name.Name == "main" {
+	command := s.file.Name.Name == "main"
+	if command {
 		start = "Command "
 	}
 	if !strings.HasPrefix(text, start) {
 		return []finding{s.found(doc.Pos(), "the package comment does not start with %q", start)}
 	}
-	if clause := strings.Join(strings.Fields(firstClause.FindString(text)), " "); strings.Contains(clause, " and ") {
+	if clause := strings.Join(strings.Fields(firstClause.FindString(text)), " "); !command && strings.Contains(clause, " and ") {
 		return []finding{s.found(doc.Pos(), "the package comment needs an \"and\" to say what the package is: %s", clause)}
 	}
 	return nil

@@ -18,7 +18,7 @@ var floors = map[string]int{
 
 	"internal/storage": 3, "internal/transport": 3,
 
-	"internal/controlplane": 4, "internal/api": 4, "internal/dumplog": 4, "internal/console": 4,
+	"internal/controlplane": 4, "internal/api": 4, "internal/dumplog": 4, "internal/console": 4, "internal/coordinator": 4,
 
 	"internal/node": 5,
 
