@@ -173,7 +173,8 @@ func (d *decision) checkTogether(target map[string]int16) *refusal {
 }
 
 // writeFeatures emits the levels that change. Switching ELR on fixes the
-// cluster-wide minimum of in-sync replicas; switching it off empties the ELRs.
+// cluster-wide minimum of in-sync replicas, and members of an ISR that do not
+// serve move to the ELR; switching it off empties the ELRs.
 func (d *decision) writeFeatures(r *kmsg.UpdateFeaturesRequest, target map[string]int16) {
 	for i := range r.FeatureUpdates {
 		name := r.FeatureUpdates[i].Feature
@@ -185,12 +186,16 @@ func (d *decision) writeFeatures(r *kmsg.UpdateFeaturesRequest, target map[strin
 	if on := target[featureELR] > 0; on && !was {
 		d.startELR()
 	}
-	if d.settle(); was && !d.elr {
-		for t := range d.img.Topics() {
-			for id, p := range t.Partitions {
-				if len(p.ELR)+len(p.LastKnownELR) > 0 {
-					d.apply(d.change(t, int32(id)))
-				}
+	if d.settle(); was == d.elr {
+		return
+	}
+	for t := range d.img.Topics() {
+		for id, p := range t.Partitions {
+			if p.Leader == model.NoBroker || len(p.ELR)+len(p.LastKnownELR) > 0 {
+				c := d.change(t, int32(id))
+				c.isr = d.active(p.ISR)
+				c.unclean = d.uncleanAllowed(t.Name)
+				d.apply(c)
 			}
 		}
 	}

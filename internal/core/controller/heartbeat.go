@@ -19,7 +19,8 @@ import (
 //	unfenced -> stopped           it asks to stop and leads nothing
 //	stopping -> stopped           it leads nothing and every active broker knows
 //
-// A stopped broker is fenced in the log (R6.15).
+// A stopped broker is fenced in the log, and in this life it does not come back
+// (R6.15).
 type lifeState uint8
 
 const (
@@ -71,7 +72,8 @@ func (s *State) nextState(state lifeState, b *image.Broker, ss *session, r *kmsg
 	switch {
 	case state == stateFenced && r.WantShutdown:
 		return stateStopped
-	case state == stateFenced && !r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) && !allLost(b, r):
+	case state == stateFenced && !r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) &&
+		!b.InControlledShutdown && !allLost(b, r):
 		return stateUnfenced
 	case state == stateUnfenced && r.WantFence && r.WantShutdown:
 		return stateStopped
@@ -109,6 +111,8 @@ func (s *State) transit(c Call, b *image.Broker, ss *session, r *kmsg.BrokerHear
 	switch {
 	case next == stateUnfenced && b.Fenced:
 		d.unfence(b)
+	case next == stateFenced && !b.Fenced && allLost(b, r):
+		d.fence(b, Reason{Code: ReasonDirectories, Broker: b.ID, Epoch: b.Epoch, Detail: "all of them, so it is fenced"})
 	case next == stateFenced && !b.Fenced:
 		d.fence(b, Reason{Code: ReasonAsked, Broker: b.ID, Epoch: b.Epoch})
 	case next == stateStopped && !b.Fenced:

@@ -68,6 +68,7 @@ func (d *decision) reassignOne(tp model.TopicPartition, target []int32, keepSize
 	slices.Sort(c.removing)
 	c.replicas = slices.Concat(goal, c.removing)
 	c.unclean = d.uncleanAllowed(t.Name)
+	c.done = len(c.adding)+len(c.removing) == 0 // only the order changes
 	if d.apply(c) && !c.done {
 		d.because(Reason{Code: ReasonReassigning, Topic: t.Name, Partition: tp.Partition, Brokers: goal})
 	}

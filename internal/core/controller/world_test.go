@@ -77,7 +77,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 			NodeID: 3000, ClusterID: "cluster", LivenessProbe: true, DeleteTopics: true,
 			AutoRebalance: true, ReplicationFactor: 3,
 			Configs:   table{configMinISR: "1", configUnclean: "false"},
-			Features:  map[string]FeatureRange{featureMetadata: {23, 25}, "group.version": {0, 1}, "transaction.version": {0, 2}, featureELR: {0, 1}},
+			Features:  map[string]FeatureRange{featureMetadata: {20, 25}, "group.version": {0, 1}, "transaction.version": {0, 2}, featureELR: {0, 1}},
 			Bootstrap: Bootstrap(defaultFeatures(), 1),
 		},
 	}
