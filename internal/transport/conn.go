@@ -33,6 +33,7 @@ const (
 type Conn struct {
 	server *Server
 	nc     net.Conn
+	ip     string // of the client
 	// client is the software name and version that ApiVersions v3 told.
 	client atomic.Pointer[ClientSoftware]
 
@@ -46,7 +47,6 @@ type Conn struct {
 	pending int        // of those, how many are unanswered
 	reading bool       // the reader may hand over more
 	ended   bool       // the socket is closed, or will be by the writer
-	err     error      // why
 
 	wakeWriter chan struct{} // the queue's head may be answered
 	wakeReader chan struct{} // an answer was given
@@ -57,17 +57,30 @@ type Conn struct {
 type ClientSoftware struct{ Name, Version string }
 
 func newConn(s *Server, nc net.Conn) *Conn {
+	ip := nc.RemoteAddr().String()
 	if tcp, ok := nc.(*net.TCPConn); ok {
-		tcp.SetNoDelay(true)
+		ip = tcp.RemoteAddr().(*net.TCPAddr).IP.String()
+		tune(tcp, &s.opts)
 	}
 	c := &Conn{
-		server: s, nc: nc, reading: true,
+		server: s, nc: nc, ip: ip, reading: true,
 		wakeWriter: make(chan struct{}, 1),
 		wakeReader: make(chan struct{}, 1),
 		closed:     make(chan struct{}),
 	}
 	c.in = frameReader{nc: nc, buf: c.buf[:]}
 	return c
+}
+
+// tune sets socket options. A failure shows with the next read or write.
+func tune(tcp *net.TCPConn, o *Options) {
+	tcp.SetNoDelay(true)
+	if o.SendBuffer > 0 {
+		tcp.SetWriteBuffer(o.SendBuffer)
+	}
+	if o.ReceiveBuffer > 0 {
+		tcp.SetReadBuffer(o.ReceiveBuffer)
+	}
 }
 
 // RemoteAddr is the client's address.
@@ -167,7 +180,7 @@ func (c *Conn) next() (*Request, error) {
 	body, err := c.header.Parse(frame.buf)
 	if err != nil {
 		frame.Release()
-		return nil, err
+		return nil, violation{err}
 	}
 	return &Request{Header: c.header, Body: body, Conn: c, frame: frame}, nil
 }
@@ -199,7 +212,7 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 	if !o.Versions.Serves(key, version) {
 		r, known := o.Versions.Range(key)
 		if !known || key != keyApiVersions || version <= r.Max {
-			return fmt.Errorf("api key %d version %d is not served", key, version)
+			return violation{fmt.Errorf("api key %d version %d is not served", key, version)}
 		}
 	}
 	most := o.MaxRequest
@@ -207,7 +220,7 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 		most = min(most, maxSmall)
 	}
 	if size < 8 || size > most {
-		return fmt.Errorf("a frame of %d bytes with api key %d; at most %d are allowed", size, key, most)
+		return violation{fmt.Errorf("a frame of %d bytes with api key %d; at most %d are allowed", size, key, most)}
 	}
 	return nil
 }
@@ -230,7 +243,7 @@ func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
 func (c *Conn) endReading(err error) {
 	if err != nil && !c.stopped() {
 		c.logEnd(err)
-		c.cut(err)
+		c.cut()
 		return
 	}
 	c.mu.Lock()
@@ -239,11 +252,19 @@ func (c *Conn) endReading(err error) {
 	wake(c.wakeWriter)
 }
 
+// violation is a breach of the protocol, which an operator wants to know of. All
+// other ends of connections are everyday.
+type violation struct{ error }
+
 func (c *Conn) logEnd(err error) {
+	if v, ok := err.(violation); ok {
+		c.server.noise.warn(c.server.opts.Log, "connection closed", c.RemoteAddr().String(), v.error)
+		return
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return
 	}
-	c.server.opts.Log.Debug("connection closed", "peer", c.RemoteAddr().String(), "err", err)
+	c.server.opts.Log.Debug("connection ended", "peer", c.RemoteAddr().String(), "err", err)
 }
 
 // stopped says that stopReading was called.
@@ -265,7 +286,7 @@ func (c *Conn) stopReading() {
 
 // fail remembers why a handler closes the connection.
 func (c *Conn) fail(why error) {
-	c.server.opts.Log.Debug("connection closed by the handler", "peer", c.RemoteAddr().String(), "err", why)
+	c.logEnd(violation{why})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
@@ -320,12 +341,12 @@ func (c *Conn) writeLoop() {
 		batch, last = c.ready(batch[:0])
 		if err := c.send(batch); err != nil {
 			c.logEnd(err)
-			c.cut(err)
+			c.cut()
 			return
 		}
 		clear(batch)
 		if last {
-			c.cut(io.EOF)
+			c.cut()
 			return
 		}
 		if len(batch) > 0 {
@@ -396,13 +417,13 @@ func (c *Conn) beforeWrite() {
 }
 
 // cut closes the socket at once and drops what was answered and not sent.
-func (c *Conn) cut(err error) {
+func (c *Conn) cut() {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
 		return
 	}
-	c.ended, c.reading, c.err = true, false, err
+	c.ended, c.reading = true, false
 	var dropped []*Request // the unanswered ones are dropped by their answer
 	for _, r := range c.queue {
 		if r.state != unanswered {

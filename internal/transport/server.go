@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -43,7 +44,15 @@ type Options struct {
 	// MaxPipelined bounds the Produce requests of one connection that are
 	// handed over and not answered (64).
 	MaxPipelined int
-	Log          *slog.Logger
+	// MaxConnections and MaxConnectionsPerIP bound the open connections
+	// (max.connections, max.connections.per.ip; no bound): one more is closed
+	// at once.
+	MaxConnections      int
+	MaxConnectionsPerIP int
+	// SendBuffer and ReceiveBuffer are the sizes of socket buffers in bytes; 0
+	// leaves the system's choice.
+	SendBuffer, ReceiveBuffer int
+	Log                       *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -65,6 +74,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxPipelined <= 0 {
 		o.MaxPipelined = 64
 	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = math.MaxInt
+	}
+	if o.MaxConnectionsPerIP <= 0 {
+		o.MaxConnectionsPerIP = math.MaxInt
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -78,9 +93,11 @@ type Server struct {
 	budget   *budget
 	handlers sync.WaitGroup // reader and writer of every connection
 	stopping chan struct{}
+	noise    noise
 
 	mu     sync.Mutex
 	conns  map[*Conn]struct{}
+	perIP  map[string]int
 	closed bool
 }
 
@@ -102,6 +119,7 @@ func NewServer(l net.Listener, opts Options) *Server {
 		budget:   newBudget(opts.MaxInFlight),
 		stopping: make(chan struct{}),
 		conns:    make(map[*Conn]struct{}),
+		perIP:    make(map[string]int),
 	}
 }
 
@@ -141,23 +159,40 @@ func (s *Server) isClosed() bool {
 
 func (s *Server) start(nc net.Conn, h Handler) {
 	c := newConn(s, nc)
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if err := s.admit(c); err != nil {
 		nc.Close()
+		s.noise.warn(s.opts.Log, "connection refused", c.ip, err)
 		return
 	}
-	s.conns[c] = struct{}{}
-	s.handlers.Add(2)
-	s.mu.Unlock()
 	go func() { defer s.handlers.Done(); c.readLoop(h) }()
 	go func() { defer s.handlers.Done(); c.writeLoop() }()
+}
+
+// admit counts a connection in, unless there are too many.
+func (s *Server) admit(c *Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return net.ErrClosed
+	case len(s.conns) >= s.opts.MaxConnections:
+		return fmt.Errorf("%d connections are open", len(s.conns))
+	case s.perIP[c.ip] >= s.opts.MaxConnectionsPerIP:
+		return fmt.Errorf("%d connections of this address are open", s.perIP[c.ip])
+	}
+	s.conns[c] = struct{}{}
+	s.perIP[c.ip]++
+	s.handlers.Add(2)
+	return nil
 }
 
 func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
+		delete(s.perIP, c.ip)
+	}
 }
 
 // Connections is how many connections are open.
@@ -198,7 +233,7 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, c := range conns {
-		c.cut(net.ErrClosed)
+		c.cut()
 	}
 	<-done
 	return ctx.Err()
