@@ -164,7 +164,7 @@ func (i *Image) TopicByID(id model.UUID) *Topic {
 // Partition returns the partition, or nil.
 func (i *Image) Partition(topic model.UUID, partition int32) *Partition {
 	t := i.TopicByID(topic)
-	if t == nil || partition < 0 || int(partition) >= len(t.Partitions) {
+	if t == nil || partition < 0 || int(partition) >= len(t.Partitions) || t.Partitions[partition] == absent {
 		return nil
 	}
 	return t.Partitions[partition]

@@ -23,7 +23,7 @@ func state(i *Image) string {
 	b.WriteString(content(i))
 	for topic := range i.Topics() {
 		for n, p := range topic.Partitions {
-			if p != nil {
+			if p != absent {
 				fmt.Fprintf(&b, "%s-%d %+v\n", topic.Name, n, *p)
 			}
 		}
@@ -433,8 +433,8 @@ func TestNoRecordCanBreakTheImage(t *testing.T) {
 		}
 	}
 	hole := apply(img, &metalog.Partition{PartitionID: 5, TopicID: id(9), Replicas: ids(1), Leader: 1})
-	if apply(hole, metalog.NewPartitionChange(id(9), 3)).Ignored() != 1 || hole.PartitionCount() != 3 || hole.Partition(id(9), 3) != nil {
-		t.Error("a partition that is still to come was changed")
+	if apply(hole, metalog.NewPartitionChange(id(9), 3)).Ignored() != 1 || hole.PartitionCount() != 3 || hole.Partition(id(9), 3) != nil || hole.LeaderlessCount() != 0 || slices.Contains(hole.TopicByID(id(9)).Partitions, nil) {
+		t.Error("a partition that is still to come was changed, counted or nil")
 	}
 	if got := apply(hole, &metalog.RemoveTopic{TopicID: id(9)}); got.PartitionCount() != 0 || got.LeaderCount(1) != 0 {
 		t.Error(state(got))

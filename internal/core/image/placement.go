@@ -30,7 +30,7 @@ func (i *Image) scan(count int, match func(*Partition) bool) iter.Seq2[*Topic, i
 		}
 		for _, t := range i.byName.all() {
 			for id, p := range t.Partitions {
-				if p == nil || !match(p) {
+				if !match(p) {
 					continue
 				}
 				left--

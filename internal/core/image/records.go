@@ -77,7 +77,7 @@ func (i *Image) topicRecords(yield func(metalog.Record) bool) bool {
 			return false
 		}
 		for id, p := range t.Partitions {
-			if p != nil && !yield(p.record(t, int32(id))) {
+			if p != absent && !yield(p.record(t, int32(id))) {
 				return false
 			}
 		}

@@ -78,8 +78,8 @@ func (b *builder) putPartition(r *metalog.Partition) bool {
 	if t == nil {
 		return false
 	}
-	if grow := int(r.PartitionID) + 1 - len(t.Partitions); grow > 0 {
-		t.Partitions = append(t.Partitions, make([]*Partition, grow)...)
+	for len(t.Partitions) <= int(r.PartitionID) {
+		t.Partitions = append(t.Partitions, absent)
 	}
 	p := &Partition{
 		Replicas: b.share(r.Replicas), ISR: b.share(r.ISR), Adding: b.share(r.Adding), Removing: b.share(r.Removing),
@@ -124,7 +124,7 @@ func (b *builder) changePartition(r *metalog.PartitionChange) bool {
 // ownTopicOf returns the topic of the change if the partition is there.
 func (b *builder) ownTopicOf(r *metalog.PartitionChange) *Topic {
 	t, ok := b.img.byID.get(r.TopicID)
-	if !ok || r.PartitionID < 0 || int(r.PartitionID) >= len(t.Partitions) || t.Partitions[r.PartitionID] == nil {
+	if !ok || r.PartitionID < 0 || int(r.PartitionID) >= len(t.Partitions) || t.Partitions[r.PartitionID] == absent {
 		return nil
 	}
 	return b.ownTopic(r.TopicID)
@@ -174,7 +174,7 @@ func (b *builder) clearELR(name string) bool {
 
 func (b *builder) clearTopicELR(t *Topic) {
 	for n, p := range t.Partitions {
-		if p == nil || len(p.ELR) == 0 && len(p.LastKnownELR) == 0 {
+		if len(p.ELR) == 0 && len(p.LastKnownELR) == 0 {
 			continue
 		}
 		change := metalog.NewPartitionChange(t.ID, int32(n))
@@ -190,7 +190,7 @@ func (b *builder) replace(t *Topic, id int32, p *Partition) {
 }
 
 // account keeps the counts and sets that follow from the partitions when old
-// becomes p; either may be nil.
+// becomes p; nil and absent are none.
 func (b *builder) account(topic model.UUID, id int32, old, p *Partition) {
 	key := model.TopicIDPartition{TopicID: topic, Partition: id}
 	b.count(old, -1)
@@ -203,7 +203,7 @@ func (b *builder) account(topic model.UUID, id int32, old, p *Partition) {
 	}
 }
 
-func isLeaderless(p *Partition) bool { return p != nil && p.Leader == model.NoBroker }
+func isLeaderless(p *Partition) bool { return p != nil && p != absent && p.Leader == model.NoBroker }
 
 func isMoving(p *Partition) bool { return p != nil && len(p.Adding)+len(p.Removing) > 0 }
 
@@ -216,7 +216,7 @@ func mark(set *tree[model.TopicIDPartition, struct{}], e *edit, key model.TopicI
 }
 
 func (b *builder) count(p *Partition, n int) {
-	if p == nil {
+	if p == nil || p == absent {
 		return
 	}
 	if b.loads == nil {

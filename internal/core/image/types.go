@@ -15,7 +15,7 @@ type FeatureRange = metalog.FeatureRange
 type Topic struct {
 	ID         model.UUID
 	Name       string
-	Partitions []*Partition // the index is the partition id; nil only where a record is still to come
+	Partitions []*Partition // the index is the partition id; never nil
 }
 
 // Partition is one partition. It never changes once published; a copy shares
@@ -33,6 +33,10 @@ type Partition struct {
 	PartitionEpoch model.PartitionEpoch
 	Recovering     bool // since an unclean election (R1.16)
 }
+
+// absent stands in the place of a partition whose record is still to come, while
+// one with a higher id is there. Only an image in the middle of a snapshot has it.
+var absent = &Partition{Leader: model.NoBroker, LeaderEpoch: model.NoEpoch, PartitionEpoch: model.NoPartitionEpoch}
 
 // Broker is one registered broker. It never changes once published.
 type Broker struct {
