@@ -163,13 +163,18 @@ func (l *Log) retire(s *segment) error {
 	return nil
 }
 
-// truncate cuts the segment's files; leo is the log end after it.
+// truncate cuts the segment's files; leo is the log end after it. The cut is
+// durable at once: else the old tail could return after a crash and be followed
+// by a newer segment that begins where it ends.
 func (s *segment) truncate(pos int64, leo model.Offset) error {
 	f, err := s.log.acquire()
 	if err != nil {
 		return err
 	}
 	err = f.Truncate(pos)
+	if err == nil {
+		err = f.Sync()
+	}
 	s.log.release()
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func OpenDir(fs vfs.FS, dir string, opts DirOptions) (*Dir, error) {
 }
 
 func (d *Dir) open() (err error) {
-	if err := d.fs.MkdirAll(d.path); err != nil {
+	if err := d.makeDurable(d.path); err != nil {
 		return err
 	}
 	if d.lock, err = d.fs.Lock(path.Join(d.path, lockFile)); err != nil {
@@ -53,6 +53,24 @@ func (d *Dir) open() (err error) {
 		clean:    clean,
 	}
 	return d.loadLogs(marks)
+}
+
+// makeDurable makes a folder with its parents, each of them durable.
+func (d *Dir) makeDurable(folder string) error {
+	_, err := d.fs.Stat(folder)
+	if !missing(err) {
+		return err
+	}
+	parent := path.Dir(folder)
+	if parent != folder {
+		if err := d.makeDurable(parent); err != nil {
+			return err
+		}
+	}
+	if err := d.fs.MkdirAll(folder); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(parent)
 }
 
 // checkpointed is what the directory's files say of its logs.

@@ -302,10 +302,7 @@ func (g *rereading) take(h record.Header) error {
 	if err := g.s.noted(&h, g.w.pos, l.cfg.Load()); err != nil {
 		return err
 	}
-	if h.LeaderEpoch > l.epochs.Latest() {
-		l.epochs.Assign(h.LeaderEpoch, h.Base)
-		l.epochsDirty = true
-	}
+	l.learnEpoch(&h)
 	aborted, ok, err := g.w.fold(h, g.state)
 	if err != nil || !ok {
 		return err

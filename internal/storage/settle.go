@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/record"
 )
 
 // loadSnapshot reads a producer snapshot; nil for a bad one, which goes.
@@ -127,12 +128,28 @@ func (l *Log) epochsOf(s *segment) error {
 		if err != nil {
 			return err
 		}
-		if h.LeaderEpoch > l.epochs.Latest() {
-			l.epochs.Assign(h.LeaderEpoch, h.Base)
-			l.epochsDirty = true
-		}
+		l.learnEpoch(&h)
 		w.skip(h)
 	}
+}
+
+// learnEpoch makes the epoch cache agree with a batch that is read again. The
+// batch is right: the checkpoint may miss its epoch, or name a later one for its
+// offsets.
+func (l *Log) learnEpoch(h *record.Header) {
+	if h.LeaderEpoch < 0 || l.epochs.At(h.LastOffset()) == h.LeaderEpoch {
+		return
+	}
+	for _, e := range l.epochs.Entries() {
+		if e.Epoch > h.LeaderEpoch && e.Start <= h.LastOffset() {
+			l.epochs.TruncateFromEnd(e.Start)
+			break
+		}
+	}
+	if l.epochs.At(h.LastOffset()) != h.LeaderEpoch {
+		l.epochs.Assign(h.LeaderEpoch, h.Base)
+	}
+	l.epochsDirty = true
 }
 
 // settleProducers makes the producer state at the log end. After recovery it is
