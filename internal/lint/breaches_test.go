@@ -97,7 +97,7 @@ import "time"
 func f() { time.Sleep(1) }`, 0},
 
 	{"no test is skipped", "internal/node/a_test.go", `package node
-func f() { t.Skip(); if testing.Short() { t.Skip() } }`, 1},
+func f() { t.Skip(); if testing.Short() { t.Skip() }; if !*long { t.Skip() }; if os.Getenv("A") == "" { t.Skipf("x") } }`, 2},
 
 	{"contexts are passed, not kept", "internal/node/a.go", `package node
 type a struct { ctx context.Context }

@@ -100,7 +100,8 @@ func quiet(s *source) []finding {
 	return out
 }
 
-// skips finds tests that are skipped other than with -short.
+// skips finds tests that are skipped other than with -short or for want of a flag
+// of their own.
 func skips(s *source) []finding {
 	if !s.test {
 		return nil
@@ -110,9 +111,7 @@ func skips(s *source) []finding {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			if call, ok := n.Cond.(*ast.CallExpr); ok && isSelector(call.Fun, "testing", "Short") {
-				spared[n.Body] = true
-			}
+			spared[n.Body] = asked(n.Cond)
 		case *ast.BlockStmt:
 			if spared[n] {
 				return false
@@ -121,11 +120,24 @@ func skips(s *source) []finding {
 			sel, ok := n.Fun.(*ast.SelectorExpr)
 			if ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
 				if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "b" || x.Name == "f") {
-					out = append(out, s.found(n.Pos(), "a test is skipped: repair it or remove it (only testing.Short may skip)"))
+					out = append(out, s.found(n.Pos(), "a test is skipped: repair it or remove it (only -short or a missing flag may skip)"))
 				}
 			}
 		}
 		return true
 	})
 	return out
+}
+
+// asked reports whether the condition is testing.Short() or "if !*flag".
+func asked(cond ast.Expr) bool {
+	if call, ok := cond.(*ast.CallExpr); ok {
+		return isSelector(call.Fun, "testing", "Short")
+	}
+	not, ok := cond.(*ast.UnaryExpr)
+	if !ok || not.Op != token.NOT {
+		return false
+	}
+	_, ok = not.X.(*ast.StarExpr)
+	return ok
 }
