@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/core/controller"
+	"github.com/tidemark-log/tidemark/internal/core/group"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -93,4 +94,17 @@ func (t configTable) Static(key string) string {
 		return *d.Default
 	}
 	return fmt.Sprint(t.cfg.MinISR)
+}
+
+// maxGroupBatch bounds a batch of group records: Kafka's default
+// max.message.bytes, which __consumer_offsets keeps.
+const maxGroupBatch = 1048588
+
+// groupConfig is what the group coordinator takes from a node's settings.
+func groupConfig(cfg *config.Config) group.Config {
+	return group.Config{
+		MinSession: cfg.GroupMinSession, MaxSession: cfg.GroupMaxSession, InitialDelay: cfg.GroupInitialRebalanceDelay,
+		MaxSize: cfg.GroupMaxSize, MetadataMax: cfg.OffsetMetadataMaxBytes, Retention: cfg.OffsetsRetention,
+		CheckInterval: cfg.OffsetsRetentionCheck, WriteTimeout: cfg.OffsetsCommitTimeout,
+	}
 }

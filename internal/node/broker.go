@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/coordinator"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -19,16 +20,16 @@ import (
 
 // broker is the loops of a node that hosts partitions.
 type broker struct {
-	n           *Node
-	replicas    *replicas
-	writer      *logWriter
-	isr         *isrSender
-	lifecycle   *lifecycle
-	applier     *applier
-	peers       *peers
-	janitor     *janitor
-	api         *api.API
-	coordinator api.Coordinator
+	n         *Node
+	replicas  *replicas
+	writer    *logWriter
+	isr       *isrSender
+	lifecycle *lifecycle
+	applier   *applier
+	peers     *peers
+	janitor   *janitor
+	api       *api.API
+	groups    *coordinator.Coordinator
 
 	cancel      context.CancelFunc
 	fetchers    sync.WaitGroup
@@ -68,6 +69,9 @@ func startBroker(n *Node) (*broker, error) {
 	b.applier.img.Store(image.New())
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
 		limit: int(n.cfg.ReplicaFetchResponseMaxBytes) + int(n.cfg.SocketRequestMaxBytes)}
+	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
+		Host: groupHost{b.replicas}, Clock: n.clock, Log: n.log})
+	b.applier.after = append(b.applier.after, b.groups.Apply)
 	b.replicas.startFn = func(s *source) { b.startFetcher(ctx, s) }
 	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, writer: b.writer, replicas: b.replicas,
 		fail: n.fail, done: make(chan struct{})}
@@ -112,6 +116,7 @@ func (b *broker) run(ctx context.Context) {
 	go b.writer.run()
 	go b.isr.run(ctx)
 	go b.janitor.run(ctx)
+	b.groups.Run()
 	b.api = b.newAPI()
 	b.unsubscribe = b.n.source.Subscribe(func(img *image.Image) {
 		b.applier.apply(img)
@@ -192,6 +197,7 @@ func (b *broker) stop(ctx context.Context) {
 	<-b.janitor.done
 	b.fetchers.Wait()
 	<-b.isr.done
+	b.groups.Close()
 	b.replicas.do(func(l *replicas) {
 		b.hws = map[model.TopicPartition]model.Offset{}
 		for _, r := range l.all {

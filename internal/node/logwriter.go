@@ -75,21 +75,21 @@ type logWriter struct {
 	fail  func(error)
 	done  chan struct{}
 
-	groups []*group // of this round, in order of first use
-	free   []*group
-	byLog  map[*replica]*group
+	groups []*appendGroup // of this round, in order of first use
+	free   []*appendGroup
+	byLog  map[*replica]*appendGroup
 	out    []report
 }
 
-// group is the appends of one log in one round.
-type group struct {
+// appendGroup is the appends of one log in one round.
+type appendGroup struct {
 	r       *replica
 	batches []storage.AppendBatch
 }
 
 func newLogWriter(clock Clock, tell func(reports), fail func(error)) *logWriter {
 	return &logWriter{inbox: newMailbox[job](), clock: clock, tell: tell, fail: fail,
-		done: make(chan struct{}), byLog: map[*replica]*group{}}
+		done: make(chan struct{}), byLog: map[*replica]*appendGroup{}}
 }
 
 func (w *logWriter) post(jobs []job) { w.inbox.post(jobs...) }
@@ -173,15 +173,15 @@ func (w *logWriter) Turn(batch []job) error {
 	return nil
 }
 
-func (w *logWriter) group(r *replica) *group {
+func (w *logWriter) group(r *replica) *appendGroup {
 	if g := w.byLog[r]; g != nil {
 		return g
 	}
-	var g *group
+	var g *appendGroup
 	if n := len(w.free); n > 0 {
 		g, w.free = w.free[n-1], w.free[:n-1]
 	} else {
-		g = &group{}
+		g = &appendGroup{}
 	}
 	g.r = r
 	w.byLog[r] = g
@@ -189,7 +189,7 @@ func (w *logWriter) group(r *replica) *group {
 	return g
 }
 
-func (g *group) add(j *job) {
+func (g *appendGroup) add(j *job) {
 	g.batches = append(g.batches, storage.AppendBatch{
 		Bytes: j.bytes, Stamp: j.stamp, Base: j.base, Epoch: j.epoch, Epochs: j.epochs})
 }
@@ -202,7 +202,7 @@ func (w *logWriter) write(r *replica) error {
 	return nil
 }
 
-func (w *logWriter) writeGroup(g *group) error {
+func (w *logWriter) writeGroup(g *appendGroup) error {
 	if len(g.batches) == 0 {
 		return nil
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/metrics"
 	"github.com/tidemark-log/tidemark/internal/storage"
-	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -48,7 +48,8 @@ type Node struct {
 	dir    *storage.Dir
 	source controlplane.Source
 
-	broker *broker // nil on a controller alone
+	broker *broker         // nil on a controller alone
+	http   *metrics.Server // nil unless tidemark.http.listen is set
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -88,7 +89,7 @@ func (n *Node) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return n.startHTTP()
 }
 
 // openDir opens the log directory of a formatted node.
@@ -211,6 +212,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 }
 
 func (n *Node) shutdown(ctx context.Context) error {
+	n.stopHTTP(ctx)
 	if n.broker != nil {
 		if n.cfg.ControlledShutdown {
 			n.broker.lifecycle.shutdown(ctx)
@@ -238,6 +240,7 @@ func (n *Node) Kill() {
 
 // abandon ends every goroutine and releases every file.
 func (n *Node) abandon() {
+	n.stopHTTP(context.Background())
 	if n.broker != nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -270,5 +273,3 @@ func (n *Node) listen() (net.Listener, error) {
 	}
 	return l, nil
 }
-
-var _ = transport.Options{}

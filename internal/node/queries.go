@@ -102,9 +102,8 @@ type deleteOp struct {
 	done    chan struct{}
 }
 
-// deleteForever is beyond any timeout of a client: the caller's context ends
-// the wait.
-const deleteForever = 1 << 60
+// noDeadline is beyond any timeout: something else than time ends the wait.
+const noDeadline = 1 << 60
 
 func (op *deleteOp) turn(l *replicas) {
 	op.targets = make([]model.Offset, len(op.asks))
@@ -127,7 +126,7 @@ func (op *deleteOp) turn(l *replicas) {
 		op.Complete()
 		return
 	}
-	l.deletes.Park(l.now, op, l.now+deleteForever, op.waiting...)
+	l.deletes.Park(l.now, op, l.now+noDeadline, op.waiting...)
 }
 
 // TryComplete reports whether all low watermarks are there.
