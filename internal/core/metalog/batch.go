@@ -23,9 +23,9 @@ const (
 	minRecord   = 7 // bytes of the smallest record
 )
 
-// MaxBatch is the size of the largest batch that Kafka's metadata readers take,
+// maxBatch is the size of the largest batch that Kafka's metadata readers take,
 // in bytes.
-const MaxBatch = 8 << 20
+const maxBatch = 8 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -211,7 +211,7 @@ func (d *batchDecoder) fill(b *Batch) error {
 
 func (d *batchDecoder) record(b *Batch, control bool, key, value []byte) error {
 	if control {
-		rec, err := DecodeControl(key, value)
+		rec, _, err := decodeControl(key, value)
 		b.Control = append(b.Control, rec)
 		return err
 	}

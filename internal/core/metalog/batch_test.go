@@ -127,7 +127,7 @@ func TestASnapshotOfManyBatchesIsReadBack(t *testing.T) {
 	batches := 0
 	err := ReadSnapshot(out.Bytes(), func(b Batch) error {
 		batches++
-		if len(b.Raw) > MaxBatch || b.Epoch != 7 || b.Timestamp != 200 {
+		if len(b.Raw) > maxBatch || b.Epoch != 7 || b.Timestamp != 200 {
 			t.Errorf("batch of %d bytes, epoch %d, time %d", len(b.Raw), b.Epoch, b.Timestamp)
 		}
 		if batches == 1 && (len(b.Control) != 3 || b.Control[0].(*SnapshotHeader).LastContainedTimestamp != 100) {

@@ -79,8 +79,8 @@ func TestNoVersionAboveTheLevelIsWritten(t *testing.T) {
 			row = make([]int16, len(levels)) // version 0 from the start
 		}
 		for i, level := range levels {
-			top, ok := MaxVersion(rec.Type(), level)
-			if top != row[i] || ok != (row[i] >= 0) || Allowed(rec.Type(), level) != ok {
+			top, ok := maxVersion(rec.Type(), level)
+			if top != row[i] || ok != (row[i] >= 0) {
 				t.Errorf("%v at level %d: version %d, want %d", rec.Type(), level, top, row[i])
 			}
 			if ok {
@@ -222,7 +222,7 @@ func TestControlRecordsSurvive(t *testing.T) {
 		{key(0), nil}, {key(1), nil}, {key(7), nil}, {key(3)[:3], nil},
 		{key(4), []byte{0, 1, 0}}, {key(4), []byte{0, 0}}, {key(4), []byte{0, 0, 0, 0}}, {key(2), []byte{0xff, 0xff, 0}},
 	} {
-		if rec, err := DecodeControl(c.key, c.value); err == nil {
+		if rec, _, err := decodeControl(c.key, c.value); err == nil {
 			t.Errorf("key %x value %x: read as %+v", c.key, c.value, rec)
 		}
 	}

@@ -18,11 +18,11 @@ type Control interface {
 
 // The types of control records.
 const (
-	ControlLeaderChange   int16 = 2
-	ControlSnapshotHeader int16 = 3
-	ControlSnapshotFooter int16 = 4
-	ControlKRaftVersion   int16 = 5
-	ControlKRaftVoters    int16 = 6
+	controlLeaderChange   int16 = 2
+	controlSnapshotHeader int16 = 3
+	controlSnapshotFooter int16 = 4
+	controlKRaftVersion   int16 = 5
+	controlKRaftVoters    int16 = 6
 )
 
 // LeaderChange is the first record of every leader's epoch. It is written in
@@ -71,19 +71,19 @@ type KRaftVoters struct {
 }
 
 // ControlType implements Control.
-func (*LeaderChange) ControlType() int16 { return ControlLeaderChange }
+func (*LeaderChange) ControlType() int16 { return controlLeaderChange }
 
 // ControlType implements Control.
-func (*SnapshotHeader) ControlType() int16 { return ControlSnapshotHeader }
+func (*SnapshotHeader) ControlType() int16 { return controlSnapshotHeader }
 
 // ControlType implements Control.
-func (*SnapshotFooter) ControlType() int16 { return ControlSnapshotFooter }
+func (*SnapshotFooter) ControlType() int16 { return controlSnapshotFooter }
 
 // ControlType implements Control.
-func (*KRaftVersion) ControlType() int16 { return ControlKRaftVersion }
+func (*KRaftVersion) ControlType() int16 { return controlKRaftVersion }
 
 // ControlType implements Control.
-func (*KRaftVoters) ControlType() int16 { return ControlKRaftVoters }
+func (*KRaftVoters) ControlType() int16 { return controlKRaftVoters }
 
 func (r *LeaderChange) version() int16 {
 	if r.VoterDirs != nil {
@@ -157,13 +157,8 @@ func (w *writer) appendControl(dst []byte, rec Control) []byte {
 	return w.b
 }
 
-// DecodeControl reads the key and the value of one record of a control batch; it
-// keeps no reference to them.
-func DecodeControl(key, value []byte) (Control, error) {
-	rec, _, err := decodeControl(key, value)
-	return rec, err
-}
-
+// decodeControl reads the key and the value of one record of a control batch,
+// and its version; it keeps no reference to them.
 func decodeControl(key, value []byte) (Control, int16, error) {
 	if len(key) < 4 {
 		return nil, 0, fmt.Errorf("a control record's key has %d bytes, not 4", len(key))
@@ -189,15 +184,15 @@ func decodeControl(key, value []byte) (Control, int16, error) {
 // freshControl returns an empty record of the type with its highest version.
 func freshControl(t int16) (Control, int16) {
 	switch t {
-	case ControlLeaderChange:
+	case controlLeaderChange:
 		return new(LeaderChange), 1
-	case ControlSnapshotHeader:
+	case controlSnapshotHeader:
 		return new(SnapshotHeader), 0
-	case ControlSnapshotFooter:
+	case controlSnapshotFooter:
 		return new(SnapshotFooter), 0
-	case ControlKRaftVersion:
+	case controlKRaftVersion:
 		return new(KRaftVersion), 0
-	case ControlKRaftVoters:
+	case controlKRaftVoters:
 		return new(KRaftVoters), 0
 	}
 	return nil, 0

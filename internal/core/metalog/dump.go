@@ -26,7 +26,7 @@ func Dump(b []byte) (string, error) {
 }
 
 // DumpControl prints a record of a control batch as kafka-dump-log does, such as
-// SnapshotFooter {"version":0}. Errors are those of DecodeControl.
+// SnapshotFooter {"version":0}. Errors are those of reading it.
 func DumpControl(key, value []byte) (string, error) {
 	rec, v, err := decodeControl(key, value)
 	if err != nil {
@@ -41,11 +41,11 @@ func DumpControl(key, value []byte) (string, error) {
 }
 
 var controlNames = map[int16]string{
-	ControlLeaderChange:   "LeaderChange:",
-	ControlSnapshotHeader: "SnapshotHeader",
-	ControlSnapshotFooter: "SnapshotFooter",
-	ControlKRaftVersion:   "KRaftVersion",
-	ControlKRaftVoters:    "KRaftVoters",
+	controlLeaderChange:   "LeaderChange:",
+	controlSnapshotHeader: "SnapshotHeader",
+	controlSnapshotFooter: "SnapshotFooter",
+	controlKRaftVersion:   "KRaftVersion",
+	controlKRaftVoters:    "KRaftVoters",
 }
 
 // printer prints fields as compact JSON.

@@ -113,7 +113,7 @@ func TestReencodesEveryRecordOfApacheByteForByte(t *testing.T) {
 		eachRecord(t, readFile(t, file), func(batch Batch, i int, key, value []byte) {
 			var again []byte
 			if batch.Control != nil {
-				rec, err := DecodeControl(key, value)
+				rec, _, err := decodeControl(key, value)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -72,9 +72,9 @@ func (t Type) String() string {
 	return "RECORD_" + strconv.Itoa(int(t))
 }
 
-// MaxVersion returns the highest version of the type that clusters at the level
+// maxVersion returns the highest version of the type that clusters at the level
 // can read. False: they cannot read the type at all.
-func MaxVersion(t Type, level int16) (int16, bool) {
+func maxVersion(t Type, level int16) (int16, bool) {
 	s := lookup(t)
 	if s == nil || level < s.levels[0] {
 		return -1, false
@@ -86,17 +86,11 @@ func MaxVersion(t Type, level int16) (int16, bool) {
 	return int16(v), true
 }
 
-// Allowed reports whether a record of the type may be written at the level.
-func Allowed(t Type, level int16) bool {
-	_, ok := MaxVersion(t, level)
-	return ok
-}
-
 // version chooses the version of rec at the level: the highest, but for a
 // BrokerRegistrationChange the lowest that tells what it has to tell, as Apache
 // does.
 func version(rec Record, level int16) (int16, bool) {
-	v, ok := MaxVersion(rec.Type(), level)
+	v, ok := maxVersion(rec.Type(), level)
 	change, is := rec.(*BrokerRegistrationChange)
 	if !is {
 		return v, ok
