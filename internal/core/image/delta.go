@@ -53,11 +53,6 @@ func Diff(old, new *Image) *Delta {
 	return d
 }
 
-// Empty reports whether nothing differs.
-func (d *Delta) Empty() bool {
-	return len(d.Topics) == 0 && len(d.Brokers) == 0 && len(d.Configs) == 0 && !d.Features
-}
-
 func (t TopicDelta) name() string {
 	if t.New != nil {
 		return t.New.Name
