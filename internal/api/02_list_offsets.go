@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -8,6 +9,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // Timestamps that stand for offsets, each with the version that introduced it.
@@ -40,11 +42,11 @@ type listRow struct {
 // special timestamp that the version does not have, OFFSET_NOT_AVAILABLE
 // (LEADER_NOT_AVAILABLE before v5), and those of the partition; offset,
 // timestamp and epoch are -1 then.
-func (a *API) listOffsets(c call, req *kmsg.ListOffsetsRequest) kmsg.Response {
+func (a *API) listOffsets(ctx context.Context, _ *transport.Request, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	l := &listCall{a: a, req: req}
 	resp := l.plan()
 	if len(l.asks) > 0 {
-		a.Queries.Bounds(c.ctx, l.asks)
+		a.Queries.Bounds(ctx, l.asks)
 	}
 	for i := range l.asks {
 		l.answer(&l.asks[i], l.rows[i])

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // metadata serves key 3, versions 0 to 13: brokers, topics and their leaders,
@@ -12,9 +14,9 @@ import (
 // come sorted when all are asked for, else in the order of the request, each
 // once. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
 // UNKNOWN_TOPIC_ID, LEADER_NOT_AVAILABLE. KIP-4, 430, 516; cases B17 to B24.
-func (a *API) metadata(c call, req *kmsg.MetadataRequest) kmsg.Response {
+func (a *API) metadata(ctx context.Context, r *transport.Request, req *kmsg.MetadataRequest) kmsg.Response {
 	resp := kmsg.NewPtrMetadataResponse()
-	v := newView(a.Images.Image(), c.Conn.Listener(), req.Version)
+	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
 	if err := checkMetadata(req); err != model.None {
 		return refuseMetadata(req, err)
 	}
@@ -26,7 +28,7 @@ func (a *API) metadata(c call, req *kmsg.MetadataRequest) kmsg.Response {
 			resp.Topics = append(resp.Topics, v.topic(t, req))
 		}
 	default:
-		a.namedTopics(v, resp, req)
+		a.namedTopics(ctx, v, resp, req)
 	}
 	return resp
 }
@@ -86,7 +88,7 @@ func (a *API) controllerID(v *view) model.BrokerID {
 }
 
 // namedTopics answers a list of names and ids.
-func (a *API) namedTopics(v *view, resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest) {
+func (a *API) namedTopics(ctx context.Context, v *view, resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest) {
 	create := a.Config.AutoCreateTopics && (req.Version < 4 || req.AllowAutoTopicCreation)
 	var missing []string
 	type key struct {
@@ -122,7 +124,7 @@ func (a *API) namedTopics(v *view, resp *kmsg.MetadataResponse, req *kmsg.Metada
 		resp.Topics = append(resp.Topics, out)
 	}
 	if len(missing) > 0 {
-		a.autoCreate(missing)
+		a.autoCreate(ctx, missing)
 	}
 }
 

@@ -1,16 +1,19 @@
 package api
 
 import (
+	"context"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // deleteRecords serves key 21, versions 0 to 2: raises log starts and waits for
 // the live followers (R3.27). Errors per partition: INVALID_TOPIC_EXCEPTION for
 // internal topics, POLICY_VIOLATION where cleanup.policy has no delete,
 // OFFSET_OUT_OF_RANGE, REQUEST_TIMED_OUT; the low watermark is -1 then.
-func (a *API) deleteRecords(c call, req *kmsg.DeleteRecordsRequest) kmsg.Response {
+func (a *API) deleteRecords(ctx context.Context, _ *transport.Request, req *kmsg.DeleteRecordsRequest) kmsg.Response {
 	img := a.Images.Image()
 	var asks []DeleteQuery
 	var rows []*kmsg.DeleteRecordsResponseTopicPartition
@@ -23,14 +26,7 @@ func (a *API) deleteRecords(c call, req *kmsg.DeleteRecordsRequest) kmsg.Respons
 		for j := range t.Partitions {
 			p, out := &t.Partitions[j], &to.Partitions[j]
 			out.Partition, out.LowWatermark = p.Partition, -1
-			h, err := a.hosted(img, t.Topic, p.Partition)
-			switch {
-			case err == model.ErrUnknownTopicOrPartition:
-			case internalTopic(t.Topic):
-				err = model.ErrInvalidTopicException
-			case err == model.None && !a.Data.Topic(t.Topic).CleanupDelete:
-				err = model.ErrPolicyViolation
-			}
+			h, err := a.deletable(img, t.Topic, p.Partition)
 			if out.ErrorCode = err.Code(); err == model.None {
 				asks = append(asks, DeleteQuery{
 					Hosted: h, Offset: model.Offset(p.Offset),
@@ -41,7 +37,7 @@ func (a *API) deleteRecords(c call, req *kmsg.DeleteRecordsRequest) kmsg.Respons
 		}
 	}
 	if len(asks) > 0 {
-		ctx, cancel := c.within(req.TimeoutMillis)
+		ctx, cancel := within(ctx, req.TimeoutMillis)
 		defer cancel()
 		a.Queries.DeleteRecords(ctx, asks)
 	}
@@ -52,4 +48,17 @@ func (a *API) deleteRecords(c call, req *kmsg.DeleteRecordsRequest) kmsg.Respons
 		}
 	}
 	return resp
+}
+
+// deletable finds a replica whose records clients may delete.
+func (a *API) deletable(img *image.Image, topic string, partition int32) (*Hosted, model.Error) {
+	h, err := a.hosted(img, topic, partition)
+	switch {
+	case err == model.ErrUnknownTopicOrPartition:
+	case internalTopic(topic):
+		err = model.ErrInvalidTopicException
+	case err == model.None && !a.Data.Topic(topic).CleanupDelete:
+		err = model.ErrPolicyViolation
+	}
+	return h, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // initProducerID serves key 22, versions 0 to 5, for idempotent producers: an id
@@ -16,12 +17,12 @@ import (
 // COORDINATOR_LOAD_IN_PROGRESS, which clients try again, when no block of ids
 // can be had; UNSUPPORTED_VERSION with a transactional id; INVALID_REQUEST for an
 // empty one, or an id without its epoch.
-func (a *API) initProducerID(c call, req *kmsg.InitProducerIDRequest) kmsg.Response {
+func (a *API) initProducerID(ctx context.Context, _ *transport.Request, req *kmsg.InitProducerIDRequest) kmsg.Response {
 	resp := kmsg.NewPtrInitProducerIDResponse()
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	err := checkProducer(req)
 	if err == model.None {
-		id, why := a.ids.next(c.ctx, a.allocateIDs)
+		id, why := a.ids.next(ctx, a.allocateIDs)
 		if why == nil {
 			resp.ProducerID, resp.ProducerEpoch = int64(id), 0
 			return resp

@@ -1,15 +1,17 @@
 package api
 
 import (
+	"context"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // offsetForLeaderEpoch serves key 23, versions 2 to 4: where an epoch ended on
 // the leader (R4.23, cases B99, B101). An unknown epoch is (-1, -1) without an
 // error.
-func (a *API) offsetForLeaderEpoch(c call, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
+func (a *API) offsetForLeaderEpoch(ctx context.Context, _ *transport.Request, req *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
 	img := a.Images.Image()
 	var asks []EpochQuery
 	var rows []*kmsg.OffsetForLeaderEpochResponseTopicPartition
@@ -33,7 +35,7 @@ func (a *API) offsetForLeaderEpoch(c call, req *kmsg.OffsetForLeaderEpochRequest
 		}
 	}
 	if len(asks) > 0 {
-		a.Queries.EpochEnds(c.ctx, asks)
+		a.Queries.EpochEnds(ctx, asks)
 	}
 	for i, out := range rows {
 		q := &asks[i]

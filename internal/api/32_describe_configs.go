@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // describeConfigs serves key 32, versions 1 to 4, for topics, this broker, the
@@ -18,7 +20,7 @@ import (
 // table of configs and what the metadata log changed (KIP-133, 226, 412, 569;
 // case B222). Errors per resource: UNKNOWN_TOPIC_OR_PARTITION,
 // INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
-func (a *API) describeConfigs(_ call, req *kmsg.DescribeConfigsRequest) kmsg.Response {
+func (a *API) describeConfigs(_ context.Context, _ *transport.Request, req *kmsg.DescribeConfigsRequest) kmsg.Response {
 	img := a.Images.Image()
 	resp := kmsg.NewPtrDescribeConfigsResponse()
 	for i := range req.Resources {

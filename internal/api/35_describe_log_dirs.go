@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // describeLogDirs serves key 35, versions 1 to 5: the one log directory with
@@ -14,7 +16,7 @@ import (
 // The offset lag is that of a replica that is moved between directories, which
 // does not happen here: 0. Errors: KAFKA_STORAGE_ERROR for a directory that
 // failed.
-func (a *API) describeLogDirs(_ call, req *kmsg.DescribeLogDirsRequest) kmsg.Response {
+func (a *API) describeLogDirs(_ context.Context, _ *transport.Request, req *kmsg.DescribeLogDirsRequest) kmsg.Response {
 	resp := kmsg.NewPtrDescribeLogDirsResponse()
 	state := a.LogDir()
 	dir := kmsg.NewDescribeLogDirsResponseDir()

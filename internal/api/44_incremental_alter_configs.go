@@ -1,18 +1,20 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // incrementalAlterConfigs serves key 44, versions 0 and 1: log levels are set on
 // this process (KIP-412), everything else by the controller. The answers come
 // in the order of the request.
-func (a *API) incrementalAlterConfigs(c call, req *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
+func (a *API) incrementalAlterConfigs(ctx context.Context, r *transport.Request, req *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
 	forward := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	forward.Version, forward.ValidateOnly = req.Version, req.ValidateOnly
 	for i := range req.Resources {
@@ -21,11 +23,11 @@ func (a *API) incrementalAlterConfigs(c call, req *kmsg.IncrementalAlterConfigsR
 		}
 	}
 	if len(forward.Resources) == len(req.Resources) {
-		return a.forward(c, req)
+		return a.forward(ctx, r, req)
 	}
 	var relayed []kmsg.IncrementalAlterConfigsResponseResource
 	if len(forward.Resources) > 0 {
-		if resp, ok := a.forward(c, forward).(*kmsg.IncrementalAlterConfigsResponse); ok {
+		if resp, ok := a.forward(ctx, r, forward).(*kmsg.IncrementalAlterConfigsResponse); ok {
 			relayed = resp.Resources
 		}
 	}

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // Kinds of endpoints that DescribeCluster may ask for (KIP-919).
@@ -18,7 +20,7 @@ const (
 // this listener can reach, and from v2 on the fenced ones too if asked for
 // (KIP-700, 1073). Errors: MISMATCHED_ENDPOINT_TYPE for the controllers, who
 // answer for themselves; UNSUPPORTED_ENDPOINT_TYPE.
-func (a *API) describeCluster(c call, req *kmsg.DescribeClusterRequest) kmsg.Response {
+func (a *API) describeCluster(_ context.Context, r *transport.Request, req *kmsg.DescribeClusterRequest) kmsg.Response {
 	resp := kmsg.NewPtrDescribeClusterResponse()
 	resp.ControllerID, resp.EndpointType = int32(model.NoBroker), brokerEndpoints
 	if req.Version >= 1 && req.EndpointType != brokerEndpoints {
@@ -29,7 +31,7 @@ func (a *API) describeCluster(c call, req *kmsg.DescribeClusterRequest) kmsg.Res
 		resp.ErrorCode, resp.ErrorMessage = err.Code(), text(err.Error())
 		return resp
 	}
-	v := newView(a.Images.Image(), c.Conn.Listener(), req.Version)
+	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
 	resp.ClusterID, resp.ControllerID = a.ClusterID, int32(a.controllerID(v))
 	if req.IncludeClusterAuthorizedOperations {
 		resp.ClusterAuthorizedOperations = clusterOperations

@@ -1,16 +1,18 @@
 package api
 
 import (
+	"context"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // describeProducers serves key 61, version 0: what the leader of a partition
 // remembers of its idempotent producers (KIP-664). Errors:
 // UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
-func (a *API) describeProducers(c call, req *kmsg.DescribeProducersRequest) kmsg.Response {
+func (a *API) describeProducers(ctx context.Context, _ *transport.Request, req *kmsg.DescribeProducersRequest) kmsg.Response {
 	img := a.Images.Image()
 	var asks []BoundQuery
 	var rows []*kmsg.DescribeProducersResponseTopicPartition
@@ -31,7 +33,7 @@ func (a *API) describeProducers(c call, req *kmsg.DescribeProducersRequest) kmsg
 		}
 	}
 	if len(asks) > 0 {
-		a.Queries.Bounds(c.ctx, asks)
+		a.Queries.Bounds(ctx, asks)
 	}
 	for i, out := range rows {
 		if err := asks[i].Err; err != model.None && err != model.ErrOffsetNotAvailable {

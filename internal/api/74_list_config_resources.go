@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // brokerLogger is the resource type of the log levels of a broker (KIP-412).
@@ -23,7 +25,7 @@ var listedResources = []int8{
 // listConfigResources serves key 74, versions 0 and 1: the names of what has or
 // can have configs (KIP-1142). Version 0 asks for client metrics only. Errors:
 // UNSUPPORTED_VERSION for a type that it does not know.
-func (a *API) listConfigResources(_ call, req *kmsg.ListConfigResourcesRequest) kmsg.Response {
+func (a *API) listConfigResources(_ context.Context, _ *transport.Request, req *kmsg.ListConfigResourcesRequest) kmsg.Response {
 	resp := kmsg.NewPtrListConfigResourcesResponse()
 	types := req.ResourceTypes
 	switch {

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // describeTopicPartitions serves key 75, version 0: topics in order of their
@@ -15,12 +17,12 @@ import (
 // the cursor says where the next one begins. Errors per topic: INVALID_REQUEST
 // for a negative cursor, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
 // LEADER_NOT_AVAILABLE of a partition.
-func (a *API) describeTopicPartitions(c call, req *kmsg.DescribeTopicPartitionsRequest) kmsg.Response {
+func (a *API) describeTopicPartitions(_ context.Context, r *transport.Request, req *kmsg.DescribeTopicPartitionsRequest) kmsg.Response {
 	if req.Cursor != nil && req.Cursor.Partition < 0 {
 		return refuseTopicPartitions(req, model.ErrInvalidRequest)
 	}
 	p := &topicPage{
-		view: newView(a.Images.Image(), c.Conn.Listener(), 1),
+		view: newView(a.Images.Image(), r.Conn.Listener(), 1),
 		resp: kmsg.NewPtrDescribeTopicPartitionsResponse(),
 		left: max(1, min(int(req.ResponsePartitionLimit), a.Config.MaxRequestPartitions)),
 	}

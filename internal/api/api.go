@@ -1,5 +1,7 @@
-// Package api answers the requests of clients, one file per API key: it
-// checks them, asks who decides, and puts the answer in Kafka's words.
+// Package api answers the requests of clients.
+//
+// There is one file per API key: it checks a request, asks who decides, and
+// puts the answer in Kafka's words.
 //
 // A handler runs in the goroutine of its connection's reader. Produce, Fetch
 // and the group requests post and return; all others may wait for a controller
@@ -55,9 +57,8 @@ type API struct {
 	ids    idBlocks
 	topics autoTopics
 
-	stop    context.CancelFunc
-	ctx     context.Context // ends with Close; bounds every wait
-	started sync.WaitGroup  // goroutines of auto-creation
+	stop    context.CancelFunc // ends every wait of a handler
+	started sync.WaitGroup     // goroutines of auto-creation
 }
 
 // New makes the API. Close ends what it started.
@@ -69,9 +70,10 @@ func New(o Options) *API {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &API{Options: o, table: make(map[int16]func(*transport.Request))}
-	a.ctx, a.stop = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
 	a.ids.init()
-	a.register()
+	a.register(ctx)
 	return a
 }
 
@@ -94,46 +96,42 @@ func (a *API) Serve(r *transport.Request) {
 	serve(r)
 }
 
-func (a *API) register() {
+func (a *API) register(ctx context.Context) {
 	if a.Data != nil {
 		a.Handle(int16(kmsg.Produce), a.Data.Produce)
 		a.Handle(int16(kmsg.Fetch), a.Data.Fetch)
 	}
 	a.Handle(int16(kmsg.ApiVersions), a.apiVersions)
-	serve(a, kmsg.ListOffsets, a.listOffsets)
-	serve(a, kmsg.Metadata, a.metadata)
-	serve(a, kmsg.FindCoordinator, a.findCoordinator)
-	serve(a, kmsg.DeleteRecords, a.deleteRecords)
-	serve(a, kmsg.InitProducerID, a.initProducerID)
-	serve(a, kmsg.OffsetForLeaderEpoch, a.offsetForLeaderEpoch)
-	serve(a, kmsg.DescribeConfigs, a.describeConfigs)
-	serve(a, kmsg.AlterConfigs, a.alterConfigs)
-	serve(a, kmsg.IncrementalAlterConfigs, a.incrementalAlterConfigs)
-	serve(a, kmsg.DescribeLogDirs, a.describeLogDirs)
-	serve(a, kmsg.DescribeCluster, a.describeCluster)
-	serve(a, kmsg.DescribeProducers, a.describeProducers)
-	serve(a, kmsg.ListConfigResources, a.listConfigResources)
-	serve(a, kmsg.DescribeTopicPartitions, a.describeTopicPartitions)
+	serve(ctx, a, kmsg.ListOffsets, a.listOffsets)
+	serve(ctx, a, kmsg.Metadata, a.metadata)
+	serve(ctx, a, kmsg.FindCoordinator, a.findCoordinator)
+	serve(ctx, a, kmsg.DeleteRecords, a.deleteRecords)
+	serve(ctx, a, kmsg.InitProducerID, a.initProducerID)
+	serve(ctx, a, kmsg.OffsetForLeaderEpoch, a.offsetForLeaderEpoch)
+	serve(ctx, a, kmsg.DescribeConfigs, a.describeConfigs)
+	serve(ctx, a, kmsg.AlterConfigs, a.alterConfigs)
+	serve(ctx, a, kmsg.IncrementalAlterConfigs, a.incrementalAlterConfigs)
+	serve(ctx, a, kmsg.DescribeLogDirs, a.describeLogDirs)
+	serve(ctx, a, kmsg.DescribeCluster, a.describeCluster)
+	serve(ctx, a, kmsg.DescribeProducers, a.describeProducers)
+	serve(ctx, a, kmsg.ListConfigResources, a.listConfigResources)
+	serve(ctx, a, kmsg.DescribeTopicPartitions, a.describeTopicPartitions)
 	for _, key := range forwarded {
-		serve(a, key, a.forward)
+		serve(ctx, a, key, a.forward)
 	}
 	for _, key := range groupKeys {
 		a.Handle(int16(key), a.group)
 	}
 }
 
-// call is a request whose handler may wait.
-type call struct {
-	*transport.Request
-	ctx context.Context
-}
-
 // errClose is returned by a handler to have the connection closed.
 var errClose = errors.New("the request does not decode to anything that has an answer")
 
 // serve registers a handler that takes a decoded request and returns its
-// answer, whose version is set here. A nil answer closes the connection.
-func serve[Q kmsg.Request](a *API, key kmsg.Key, f func(call, Q) kmsg.Response) {
+// answer, whose version is set here. It may wait as long as ctx lasts. A nil
+// answer closes the connection.
+func serve[Q kmsg.Request](ctx context.Context, a *API, key kmsg.Key,
+	f func(ctx context.Context, r *transport.Request, req Q) kmsg.Response) {
 	a.Handle(int16(key), func(r *transport.Request) {
 		req, ok := wire.NewRequest(r.Header.Key, r.Header.Version).(Q)
 		if !ok {
@@ -144,7 +142,7 @@ func serve[Q kmsg.Request](a *API, key kmsg.Key, f func(call, Q) kmsg.Response) 
 			r.CloseConn(fmt.Errorf("decode %s version %d: %w", kmsg.NameForKey(r.Header.Key), r.Header.Version, err))
 			return
 		}
-		resp := f(call{Request: r, ctx: a.ctx}, req)
+		resp := f(ctx, r, req)
 		if resp == nil {
 			r.CloseConn(errClose)
 			return
@@ -155,8 +153,8 @@ func serve[Q kmsg.Request](a *API, key kmsg.Key, f func(call, Q) kmsg.Response) 
 }
 
 // within bounds a wait by a timeout that a client asked for, in milliseconds.
-func (c call) within(ms int32) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.ctx, time.Duration(max(ms, 0))*time.Millisecond)
+func within(ctx context.Context, ms int32) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Duration(max(ms, 0))*time.Millisecond)
 }
 
 // text is a pointer to a message, for nullable fields.

@@ -25,11 +25,11 @@ const maxAutoCreate = 1000
 
 // autoCreate asks the controller for topics that a client named and that do not
 // exist. It does not wait: the client asks again (case B20).
-func (a *API) autoCreate(names []string) {
+func (a *API) autoCreate(ctx context.Context, names []string) {
 	if fresh := a.topics.begin(names); len(fresh) > 0 {
 		a.started.Go(func() {
 			defer a.topics.end(fresh)
-			a.createTopics(fresh)
+			a.createTopics(ctx, fresh)
 		})
 	}
 }
@@ -59,7 +59,7 @@ func (t *autoTopics) end(names []string) {
 	}
 }
 
-func (a *API) createTopics(names []string) {
+func (a *API) createTopics(ctx context.Context, names []string) {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.Version = 7
 	req.TimeoutMillis = int32(autoCreateTimeout.Milliseconds())
@@ -71,7 +71,7 @@ func (a *API) createTopics(names []string) {
 	if len(req.Topics) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, autoCreateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, autoCreateTimeout)
 	defer cancel()
 	resp, err := a.Controller.Forward(ctx, req)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // forwarded are the requests that only the active controller can answer. It
@@ -29,8 +30,8 @@ const (
 // request's timeout. When that ends, every part of the request is answered
 // REQUEST_TIMED_OUT; when a connection broke on a request that is not safe to
 // repeat, NETWORK_EXCEPTION.
-func (a *API) forward(c call, req kmsg.Request) kmsg.Response {
-	ctx, cancel := context.WithTimeout(c.ctx, forwardTimeout(req))
+func (a *API) forward(ctx context.Context, _ *transport.Request, req kmsg.Request) kmsg.Response {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout(req))
 	defer cancel()
 	resp, err := a.Controller.Forward(ctx, req)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -55,24 +56,43 @@ type world struct {
 func newWorld(t *testing.T, settings map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
+	cfg := testConfig(t, settings)
+	w.startController(cfg)
+	dir, err := storage.OpenDir(vfs.NewMem(), "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dir = dir
+	t.Cleanup(func() { w.dir.Close() })
+	w.api = New(Options{
+		ID: 1, ClusterID: clusterID, Config: cfg,
+		Features: []image.FeatureRange{{Name: "group.version", Min: 0, Max: 1}, {Name: "metadata.version", Min: 7, Max: 25}},
+		Images:   w, Controller: w, Queries: w, Coordinator: groupEcho{}, Data: w.dataPath(cfg),
+		LogDir: func() LogDir {
+			return LogDir{Path: "/data", Total: 1000, Usable: 400, Logs: w.dir.Logs()}
+		},
+		Epoch:   func() model.BrokerEpoch { return w.Image().Broker(1).Epoch },
+		Loggers: &w.level,
+	})
+	w.serve()
+	return w
+}
+
+func testConfig(t *testing.T, settings map[string]string) *config.Config {
 	values := map[string]string{
 		"node.id": "1", "process.roles": "broker,controller", "log.dir": t.TempDir(),
 		"listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093", "controller.listener.names": "CONTROLLER",
 		"controller.quorum.voters": "1@127.0.0.1:9093", "offsets.topic.replication.factor": "1",
 	}
-	for k, v := range settings {
-		values[k] = v
-	}
+	maps.Copy(values, settings)
 	cfg, err := config.New(values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.startController(cfg)
-	w.dir, err = storage.OpenDir(vfs.NewMem(), "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.dir.Close() })
+	return cfg
+}
+
+func (w *world) dataPath(cfg *config.Config) *DataPath {
 	data := &DataPath{
 		Self: 1, Replicas: w, Image: w.Image,
 		Topic: func(topic string) *config.Topic {
@@ -84,18 +104,7 @@ func newWorld(t *testing.T, settings map[string]string) *world {
 		FetchMaxBytes: 1 << 20,
 	}
 	data.Init(10, rand.New(rand.NewPCG(1, 2)).Int32)
-	w.api = New(Options{
-		ID: 1, ClusterID: clusterID, Config: cfg,
-		Features: []image.FeatureRange{{Name: "group.version", Min: 0, Max: 1}, {Name: "metadata.version", Min: 7, Max: 25}},
-		Images:   w, Controller: w, Queries: w, Coordinator: groupEcho{}, Data: data,
-		LogDir: func() LogDir {
-			return LogDir{Path: "/data", Total: 1000, Usable: 400, Logs: w.dir.Logs()}
-		},
-		Epoch:   func() model.BrokerEpoch { return w.Image().Broker(1).Epoch },
-		Loggers: &w.level,
-	})
-	w.serve()
-	return w
+	return data
 }
 
 func (w *world) serve() {

@@ -1,4 +1,4 @@
-// Package transport carries Kafka's frames between sockets and handlers.
+// Package transport carries Kafka's frames over sockets.
 //
 // Each connection has a reader and a writer goroutine. The reader hands
 // requests over one at a time, except that Produce requests may overlap

@@ -1,4 +1,4 @@
-// Package wire turns Kafka's bytes into requests and responses.
+// Package wire is Kafka's protocol in bytes.
 //
 // The messages themselves are kmsg's. This room holds what kmsg leaves to a
 // server: request and response headers, the table of the versions that we
