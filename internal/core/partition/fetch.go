@@ -80,20 +80,29 @@ func (p *Partition) admit(in *FetchRequest) (*remote, bool) {
 }
 
 // holdBack parks a fetch that cannot be judged yet: the epoch of a new leader is
-// not safe on disk, or the log of a follower is being cut.
+// not safe on disk, or the log of a follower is being cut. The marks are true if
+// the wait ends before.
 func (p *Partition) holdBack(r *remote, in *FetchRequest) bool {
+	if !p.lead.persisting && !p.truncating {
+		return false
+	}
+	rp := &p.out.reply
+	rp.HW, rp.LogStart = p.hw, p.logStart
+	if p.truncating {
+		rp.HW = min(p.hw, p.follow.cutTo)
+		rp.LogStart = min(p.logStart, rp.HW)
+	}
+	rp.LSO = min(p.lso(), rp.HW)
 	switch {
 	case p.lead.persisting:
-		p.out.reply.Why = Reason{Code: EpochWaits, Broker: in.Replica, Epoch: p.epoch}
+		rp.Why = Reason{Code: EpochWaits, Broker: in.Replica, Epoch: p.epoch}
 		if r != nil && !in.Retry {
 			r.waits = true
 		}
-		return true
-	case p.truncating:
-		p.out.reply.Why = Reason{Code: FetchTruncating, Broker: in.Replica}
-		return true
+	default:
+		rp.Why = Reason{Code: FetchTruncating, Broker: in.Replica}
 	}
-	return false
+	return true
 }
 
 // compare holds the sender's log against ours: out of range, or a different

@@ -189,7 +189,7 @@ func (p *Partition) plausible(batches []FetchedBatch, straddles bool) bool {
 	}
 	for i := range batches {
 		b := &batches[i]
-		if b.Base < end || b.Last < b.Base || b.Last == math.MaxInt64 || b.Epoch < epoch || b.Epoch > p.epoch {
+		if b.Base < 0 || b.Base < end || b.Last < b.Base || b.Last == math.MaxInt64 || b.Epoch < epoch || b.Epoch > p.epoch {
 			return false
 		}
 		end, epoch = b.Last+1, b.Epoch

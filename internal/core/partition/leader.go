@@ -188,22 +188,23 @@ func (p *Partition) deleteRecords(in *DeleteRecords) {
 	}
 }
 
-// logStartMoved follows storage, on a leader and on a follower. What is gone was
-// committed, so a follower's HW that lags is raised with it.
+// logStartMoved follows storage, on a leader and on a follower.
 func (p *Partition) logStartMoved(in *LogStartMoved) {
-	if in.To <= p.logStart {
-		return
-	}
 	if in.To > p.leo {
 		bug("log start moved to %d, LEO is %d", in.To, p.leo)
 	}
+	p.epochs.TruncateFromStart(in.To)
 	p.raiseStart(in.To)
 	p.noteLowWatermark()
 }
 
+// raiseStart counts the records below to as gone. They were committed, so a HW
+// that lags is raised with it.
 func (p *Partition) raiseStart(to model.Offset) {
+	if to <= p.logStart {
+		return
+	}
 	p.logStart = to
-	p.epochs.TruncateFromStart(to)
 	if p.hw < to {
 		p.hw, p.hwPos = to, model.UnknownPosition
 		p.producers.SetHW(to)
