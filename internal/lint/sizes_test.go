@@ -106,7 +106,7 @@ func TestTheListOfOversizeMayOnlyShrink(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		switch limit, ok := listed[name]; {
 		case !ok:
-			t.Errorf("%s: %d lines are over the soft limit (file %d, function %d, package %d)", name, have[name], softFile, softFunction, softPackage)
+			t.Errorf("over the soft limit (file %d, function %d, package %d lines): %d %s", softFile, softFunction, softPackage, have[name], name)
 		case have[name] > limit:
 			t.Errorf("%s: grew from %d to %d lines while over the soft limit", name, limit, have[name])
 		}
