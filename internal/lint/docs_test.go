@@ -163,7 +163,7 @@ var terms = []spelling{
 		unless: regexp.MustCompile(`(?i)error|panic|log|kmsg|proto|request|response|answer|[._]message|message[._]`),
 	},
 	{wrong: regexp.MustCompile(`\bISRs? (set|list)\b`), right: "ISR: the S is the set"},
-	{wrong: regexp.MustCompile(`(?i)\bleader-epoch\b`), right: "leader epoch", unless: regexp.MustCompile(`leader-epoch[- ]checkpoint`)},
+	{wrong: regexp.MustCompile(`(?i)\bleader-epoch\b`), right: "leader epoch", unless: regexp.MustCompile(`leader-epoch([- ]checkpoint|=)`)},
 	{wrong: regexp.MustCompile(`(?i)\b(master|slave)s?\b`), right: "leader, follower"},
 	{wrong: regexp.MustCompile(`(?i)\b(white|black)list\w*\b`), right: "allow, deny"},
 	{wrong: regexp.MustCompile(`\b(zookeeper|Zookeeper)\b`), right: "ZooKeeper"},
