@@ -197,7 +197,7 @@ func join(id string) *kmsg.JoinGroupRequest {
 
 func syncGroup(id string, generation int32) *kmsg.SyncGroupRequest {
 	req := kmsg.NewPtrSyncGroupRequest()
-	req.Version, req.Group, req.MemberID, req.Generation = 5, "g", id, generation
+	req.Version, req.Group, req.MemberID, req.Generation = 4, "g", id, generation
 	req.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: id, MemberAssignment: []byte("all")}}
 	return req
 }

@@ -88,7 +88,7 @@ func (d *driver) join() {
 
 func (d *driver) sync() {
 	req := kmsg.NewPtrSyncGroupRequest()
-	req.Version, req.Group, req.MemberID, req.Generation, req.InstanceID = 5, "g", d.id(), d.generation(), d.instance()
+	req.Version, req.Group, req.MemberID, req.Generation, req.InstanceID = 4, "g", d.id(), d.generation(), d.instance()
 	if g := d.s.groups["g"]; g != nil {
 		for id := range maps.Keys(g.byID) {
 			req.GroupAssignment = append(req.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: []byte(id)})

@@ -163,7 +163,9 @@ func subscription(topics ...string) []byte {
 
 func (a args) sync(r *kmsg.SyncGroupRequest) {
 	r.Group, r.MemberID, r.InstanceID, r.Generation = a.str("g", "g"), a.str("id", ""), a.ptr("instance"), int32(a.int("gen", -1))
-	r.Protocol, r.ProtocolType = a.ptr("protocol"), a.ptr("type")
+	if protocol, kind := a.str("protocol", "range"), a.str("type", "consumer"); !a.d.HasArg("bare") {
+		r.Protocol, r.ProtocolType = &protocol, &kind
+	}
 	a.pairs("give", func(k, v string) {
 		r.GroupAssignment = append(r.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: k, MemberAssignment: []byte(v)})
 	})

@@ -8,6 +8,10 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
+// syncProtocol is the version of SyncGroup from which on the client has to say
+// which protocol it follows (KIP-559).
+const syncProtocol = 5
+
 // syncGroup hands a member its assignment. The leader brings those of all;
 // everybody waits until they are committed. Errors: INVALID_GROUP_ID,
 // UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
@@ -45,7 +49,8 @@ func (s *Shard) checkSync(req *kmsg.SyncGroupRequest) (*group, *member, model.Er
 	case err != model.None:
 	case req.Generation != g.generation:
 		err = model.ErrIllegalGeneration
-	case differs(req.ProtocolType, g.protocolType) || differs(req.Protocol, g.protocol):
+	case req.Version >= syncProtocol && (req.ProtocolType == nil || req.Protocol == nil),
+		differs(req.ProtocolType, g.protocolType) || differs(req.Protocol, g.protocol):
 		err = model.ErrInconsistentGroupProtocol
 	case g.state == Empty:
 		err = model.ErrUnknownMemberID
