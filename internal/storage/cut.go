@@ -157,7 +157,7 @@ func (l *Log) retire(s *segment) error {
 		l.d.later(task{remove: aside, after: l.cfg.Load().FileDeleteDelay})
 	}
 	l.namesDirty = true
-	for _, f := range []*file{s.log, s.index.f, s.time.f} {
+	for _, f := range s.files() {
 		f.kill()
 	}
 	return nil

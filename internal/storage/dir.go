@@ -187,6 +187,7 @@ func (l *Log) makeFiles(now model.Millis) error {
 	if err := s.create(now); err != nil {
 		return err
 	}
+	s.rest()
 	l.segs = []*segment{s}
 	return nil
 }
@@ -242,7 +243,7 @@ func (l *Log) close() {
 	segs := l.segs
 	l.mu.Unlock()
 	for _, s := range segs {
-		for _, f := range []*file{s.log, s.index.f, s.time.f} {
+		for _, f := range s.files() {
 			f.kill()
 		}
 	}

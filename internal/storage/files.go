@@ -98,6 +98,14 @@ func (f *file) release() {
 	}
 }
 
+// rest closes the file until it is needed again, if nobody uses it now.
+func (f *file) rest() {
+	f.mu.Lock()
+	f.used = false
+	f.mu.Unlock()
+	f.c.drop(f)
+}
+
 // kill closes the file once nobody uses it.
 func (f *file) kill() {
 	f.mu.Lock()
@@ -165,8 +173,8 @@ func (c *fileCache) remove(i int) {
 	c.open = c.open[:last]
 }
 
-// drop closes a dead file that nobody uses. Its bytes were given up, so an error
-// of close has nothing to say.
+// drop closes a file that nobody uses. What it wrote is safe only by sync, so an
+// error of close has nothing to add.
 func (c *fileCache) drop(f *file) {
 	c.mu.Lock()
 	f.mu.Lock()

@@ -85,7 +85,9 @@ func (x *index) trim() error {
 		return err
 	}
 	defer x.f.release()
+	x.mu.Lock()
 	x.grown, x.pending = false, nil
+	x.mu.Unlock()
 	return f.Truncate(int64(x.n * x.size))
 }
 

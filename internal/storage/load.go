@@ -228,6 +228,9 @@ func (d *Dir) loadLog(tp model.TopicPartition, marks checkpointed) (*Log, error)
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", tp, err)
 	}
+	for _, s := range l.segs {
+		s.rest()
+	}
 	l.savedRecovery, l.savedStart = recovery, start
 	l.hw = max(l.start, min(marks.hw[tp], l.leo))
 	return l, nil

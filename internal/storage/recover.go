@@ -206,6 +206,10 @@ func (s *segment) loadTimes() (model.Offset, error) {
 // producers in. It cuts the log behind the last good batch and reports whether
 // it was whole.
 func (r *loader) reread(s *segment) (bool, error) {
+	if s.size.Load() == 0 && r.bare(s) {
+		r.leo = s.base
+		return true, nil
+	}
 	state, err := r.stateAt(s.base)
 	if err != nil {
 		return false, err
@@ -236,6 +240,13 @@ func (r *loader) reread(s *segment) (bool, error) {
 	r.leo, r.producers = g.next, state
 	s.sinceIndex = 0
 	return whole, s.seal(r.l.cfg.Load())
+}
+
+// bare reports whether an empty segment's indexes are there and empty, too.
+func (r *loader) bare(s *segment) bool {
+	index, ok1 := r.sizes[segmentName(s.base, indexSuffix)]
+	time, ok2 := r.sizes[segmentName(s.base, timeSuffix)]
+	return ok1 && ok2 && index == 0 && time == 0 && !s.hasTxn.Load()
 }
 
 // resetIndexes empties the index files; a lost one is made again.

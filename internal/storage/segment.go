@@ -55,6 +55,16 @@ func (s *segment) create(now model.Millis) error {
 	return errors.Join(s.log.create(), s.index.f.create(), s.time.f.create())
 }
 
+// files are the files that the segment may hold open.
+func (s *segment) files() [3]*file { return [...]*file{s.log, s.index.f, s.time.f} }
+
+// rest closes them until they are needed.
+func (s *segment) rest() {
+	for _, f := range s.files() {
+		f.rest()
+	}
+}
+
 func (s *segment) txnPath() string { return path.Join(s.dir, segmentName(s.base, txnSuffix)) }
 
 // noted tells the segment that a batch of h was written at pos: indexes and
