@@ -16,7 +16,7 @@ var errStopping = errors.New("the controller stops")
 
 // versions is what the controller listener serves.
 func (c *Controller) versions() *wire.Versions {
-	more := []wire.Range{{Key: keyRaft}, {Key: keyInstallSnapshot}}
+	more := []wire.Range{{Key: keyEnvelope}, {Key: keyRaft}, {Key: keyInstallSnapshot}}
 	if c.o.DescribeConfigs != nil {
 		more = append(more, wire.Range{Key: keyDescribeConfigs, Min: 1, Max: 4})
 	}
@@ -75,6 +75,8 @@ func (c *Controller) serve(r *transport.Request, req kmsg.Request) {
 		if !c.describeQuorum(req, reply) {
 			r.CloseConn(errStopping)
 		}
+	case *kmsg.EnvelopeRequest:
+		c.envelope(r, req)
 	case *kmsg.DescribeConfigsRequest:
 		reply(c.o.DescribeConfigs(req))
 	default:

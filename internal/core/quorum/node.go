@@ -389,10 +389,8 @@ func (n *Node) Progress() []Progress {
 	var out []Progress
 	n.raw.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		p := Progress{ID: NodeID(id), Learner: typ == raft.ProgressTypeLearner, End: model.UnknownOffset, Active: pr.RecentActive}
-		if at, err := n.log.point(pr.Match); err == nil {
+		if at, err := n.log.point(pr.Match); err == nil && pr.Match > 0 {
 			p.End = at.End
-		} else if pr.Match > 0 && errors.Is(err, raft.ErrUnavailable) {
-			p.End = n.log.End()
 		}
 		out = append(out, p)
 	})
