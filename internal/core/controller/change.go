@@ -32,7 +32,7 @@ type change struct {
 	leaving   model.BrokerID
 	lost      bool
 	preferred bool // PREFERRED election (R6.5)
-	unclean   bool // an unclean election is allowed (R6.4)
+	unclean   bool // an unclean election is allowed (R6.4); never with preferred
 
 	// The outcome, after build.
 	election Election

@@ -100,6 +100,9 @@ func (k *checker) partition(img *image.Image, topic string, tp model.TopicIDPart
 	if len(p.Directories) != len(p.Replicas) {
 		fail("directories and replicas do not match")
 	}
+	if !elr && len(p.ISR) == 0 {
+		fail("R6.9, an empty ISR without ELR")
+	}
 	for _, b := range p.ISR {
 		if br := img.Broker(b); br != nil && !br.Fenced && !br.InControlledShutdown {
 			continue

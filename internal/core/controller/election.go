@@ -126,7 +126,7 @@ func (c *change) choose() (model.BrokerID, Rule) {
 	if b, ok := c.lastKnown(); ok {
 		return b, RuleLastKnown
 	}
-	if c.unclean && !c.preferred {
+	if c.unclean {
 		for _, b := range c.replicas {
 			if c.bar(b) == BarNone {
 				return b, RuleUnclean
