@@ -135,7 +135,11 @@ type view struct {
 	// hideDead leaves replicas out that cannot be reached, as version 0 wants.
 	hideDead bool
 	reach    map[model.BrokerID]bool
+	room     []int32 // for the lists of ids, taken in pieces
 }
+
+// roomChunk is how many ids are allocated at a time.
+const roomChunk = 1024
 
 func newView(img *image.Image, listener string, version int16) *view {
 	v := &view{img: img, listener: listener, hideDead: version == 0, reach: make(map[model.BrokerID]bool)}
@@ -188,7 +192,7 @@ func (v *view) partition(id int32, p *image.Partition, out *kmsg.MetadataRespons
 }
 
 func (v *view) ids(brokers []model.BrokerID) []int32 {
-	out := make([]int32, 0, len(brokers))
+	out := v.list(len(brokers))
 	for _, id := range brokers {
 		if !v.hideDead || v.alive(id) {
 			out = append(out, int32(id))
@@ -198,11 +202,27 @@ func (v *view) ids(brokers []model.BrokerID) []int32 {
 }
 
 func (v *view) offline(replicas []model.BrokerID) []int32 {
-	var out []int32
+	dead := 0
+	for _, id := range replicas {
+		if !v.alive(id) {
+			dead++
+		}
+	}
+	out := v.list(dead)
 	for _, id := range replicas {
 		if !v.alive(id) {
 			out = append(out, int32(id))
 		}
 	}
+	return out
+}
+
+// list is an empty list with room for n ids.
+func (v *view) list(n int) []int32 {
+	if n > len(v.room) {
+		v.room = make([]int32, max(n, roomChunk))
+	}
+	out := v.room[:0:n]
+	v.room = v.room[n:]
 	return out
 }

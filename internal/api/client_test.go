@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 )
@@ -17,9 +18,9 @@ import (
 // advertise.
 func TestAnAdminClientWorks(t *testing.T) {
 	w := newWorld(t, nil)
-	w.mu.Lock()
-	w.active = 1 // the only broker of this world that answers, and v5 clients check whom they reached
-	w.mu.Unlock()
+	// Broker 1 is the only one that answers here, and clients check whom they
+	// reached (KIP-1242).
+	w.change(&metalog.FenceBroker{BrokerID: 2, BrokerEpoch: 102}, &metalog.FenceBroker{BrokerID: 3, BrokerEpoch: 103})
 	w.createTopic("orders", 2, "retention.ms", "1000")
 	w.append("orders", 1, record.PlainOptions(), 10, 20, 30)
 	client, err := kgo.NewClient(kgo.SeedBrokers("seed:9092"), kgo.DisableClientMetrics(),
@@ -38,7 +39,7 @@ func TestAnAdminClientWorks(t *testing.T) {
 		t.Errorf("topics %v, error %v", topics.Names(), err)
 	}
 	brokers, err := adm.BrokerMetadata(ctx)
-	if err != nil || !slices.Equal(brokers.Brokers.NodeIDs(), []int32{1, 2, 3}) || brokers.Cluster != clusterID {
+	if err != nil || !slices.Equal(brokers.Brokers.NodeIDs(), []int32{1}) || brokers.Cluster != clusterID {
 		t.Errorf("brokers %+v, error %v", brokers, err)
 	}
 	ends, err := adm.ListEndOffsets(ctx, "orders")

@@ -44,19 +44,18 @@ type world struct {
 	addr   string
 	level  slog.LevelVar
 
-	mu     sync.Mutex
-	ctl    *controller.State
-	next   model.Offset
-	active model.BrokerID
-	down   error // what Forward returns instead of an answer
-	dir    *storage.Dir
-	hosts  map[model.TopicIDPartition]*Hosted
-	peers  partition.Peers
+	mu    sync.Mutex
+	ctl   *controller.State
+	next  model.Offset
+	down  error // what Forward returns instead of an answer
+	dir   *storage.Dir
+	hosts map[model.TopicIDPartition]*Hosted
+	peers partition.Peers
 }
 
 func newWorld(t *testing.T, settings map[string]string) *world {
 	t.Helper()
-	w := &world{t: t, active: 2, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
+	w := &world{t: t, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
 	cfg := testConfig(t, settings)
 	w.startController(cfg)
 	dir, err := storage.OpenDir(vfs.NewMem(), "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
@@ -178,11 +177,7 @@ func (w *world) Image() *image.Image {
 	return w.ctl.Image()
 }
 
-func (w *world) Active() (model.BrokerID, model.Epoch) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.active, 1
-}
+func (w *world) Active() (model.BrokerID, model.Epoch) { return 2, 1 }
 
 func (w *world) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
 	w.mu.Lock()

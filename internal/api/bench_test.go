@@ -1,0 +1,44 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// The metadata of a large cluster: 1000 topics of 10 partitions on 3 brokers.
+func BenchmarkMetadataOfAllTopics(b *testing.B) {
+	var recs []metalog.Record
+	for id := model.BrokerID(1); id <= 3; id++ {
+		recs = append(recs, &metalog.RegisterBroker{BrokerID: id, BrokerEpoch: model.BrokerEpoch(id),
+			Endpoints: []metalog.Endpoint{{Name: "PLAINTEXT", Host: "localhost", Port: 9092}}})
+	}
+	for i := range 1000 {
+		topic := &metalog.Topic{Name: fmt.Sprintf("topic-%d", i), TopicID: model.UUID{1, byte(i), byte(i >> 8)}}
+		recs = append(recs, topic)
+		for p := range int32(10) {
+			recs = append(recs, &metalog.Partition{PartitionID: p, TopicID: topic.TopicID, Leader: 1,
+				Replicas: []model.BrokerID{1, 2, 3}, ISR: []model.BrokerID{1, 2, 3}, Directories: make([]model.UUID, 3)})
+		}
+	}
+	img := image.New().Apply(recs, model.Offset(len(recs)), 1)
+	req := kmsg.NewPtrMetadataRequest()
+	req.Version = 12
+	var size int
+	b.ReportAllocs()
+	for b.Loop() {
+		resp := kmsg.NewPtrMetadataResponse()
+		resp.Version = 12
+		v := newView(img, "PLAINTEXT", 12)
+		for t := range img.Topics() {
+			resp.Topics = append(resp.Topics, v.topic(t, req))
+		}
+		size = len(resp.AppendTo(nil))
+	}
+	b.ReportMetric(float64(size), "B/answer")
+}
