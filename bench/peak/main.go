@@ -32,6 +32,8 @@ type settings struct {
 	clients int
 	parts   int
 	only    string
+	set     string
+	rf      int
 }
 
 func main() {
@@ -45,6 +47,8 @@ func main() {
 	flag.IntVar(&s.clients, "clients", 2, "producing clients")
 	flag.IntVar(&s.parts, "partitions", 6, "partitions of the topic")
 	flag.StringVar(&s.only, "only", "", "ours or kafka: run one system alone")
+	flag.StringVar(&s.set, "set", "", "a key for our brokers, as KEY=VALUE")
+	flag.IntVar(&s.rf, "rf", 0, "one replication factor alone; 0 runs 3 and 1")
 	flag.Parse()
 	if s.kafka = strings.Fields(*kafka); len(s.kafka) == 0 {
 		fmt.Fprintln(os.Stderr, "peak: name the command that starts clusters with -kafka or $KAFKA")
@@ -61,6 +65,9 @@ type figure struct{ mbs, cpu float64 }
 
 func run(s settings) error {
 	for _, rf := range []int{3, 1} {
+		if s.rf != 0 && s.rf != rf {
+			continue
+		}
 		produce, consume := map[string][]figure{}, map[string][]figure{}
 		for round := range s.rounds {
 			for _, system := range []string{"kafka", "ours"} {
@@ -117,6 +124,9 @@ func measure(s settings, system string, rf int) (p, c figure, err error) {
 	args := []string{"start", "-d", state, "-n", strconv.Itoa(nodes), "-p", "29092"}
 	if system == "ours" {
 		args = append(args, "-x", s.binary)
+		if s.set != "" {
+			args = append(args, s.set)
+		}
 	}
 	out, err := s.command(args...)
 	if err != nil {

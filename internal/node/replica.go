@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -24,10 +26,11 @@ type replica struct {
 	// As a follower: where it is fetched from, what the leader was last asked.
 	source  *source
 	sent    partition.FetchPosition
-	inSet   bool     // part of the fetch session
-	dirty   bool     // queued in source.dirty
-	delayed bool     // waits for its backoff
-	flying  *fetched // the answer whose bytes its log still takes
+	inSet   bool          // part of the fetch session
+	dirty   bool          // queued in source.dirty
+	delayed bool          // waits for its backoff
+	pause   time.Duration // the last backoff; 0 after an answer without one
+	flying  *fetched      // the answer whose bytes its log still takes
 
 	cuts []partition.Cut // what truncations removed here (R13.3)
 

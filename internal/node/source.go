@@ -186,13 +186,16 @@ func (l *replicas) askLeader(r *replica) {
 	}
 }
 
-// backoff leaves a replica out of the requests for a while (R4.14).
+// backoff leaves a replica out of the requests for a while (R4.14). A leader
+// that has not heard of its election yet is the usual cause, so the first pause
+// is short; it doubles up to replica.fetch.backoff.ms (deviation 14).
 func (l *replicas) backoff(r *replica) {
 	if r.delayed {
 		return
 	}
 	r.delayed = true
-	l.timers.add(l.now.Add(l.cfg.fetchBackoff), func() {
+	r.pause = min(max(2*r.pause, firstRedial), l.cfg.fetchBackoff)
+	l.timers.add(l.now.Add(r.pause), func() {
 		r.delayed = false
 		if r.source != nil {
 			l.position(r)
@@ -274,6 +277,9 @@ func (l *replicas) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
 			epochs: cloneEpochs(a.Epochs)})
 	}
 	in.Batches = nil
+	if !rd.Backoff {
+		r.pause = 0
+	}
 	l.fly(f, r)
 }
 
