@@ -295,6 +295,11 @@ func (w *World) force(leader model.BrokerID, isr []model.BrokerID) error {
 			b.lossy, b.hit = false, false
 		}
 	}
+	if !c.candidate(leader) && slices.ContainsFunc(w.brokers, func(b *broker) bool {
+		return b.id != leader && b.live() && b.p.Role() == partition.Leader
+	}) {
+		w.ghost.unclean = true // the old leader may still commit alone (R6.19)
+	}
 	if !c.candidate(leader) || len(isr) >= c.effectiveMinISR() {
 		c.elr = nil // R6.7, R6.10
 	}

@@ -100,6 +100,7 @@ func (w *World) serve(rq request) {
 		return
 	}
 	rq.in.Pos = to.log.locate(rq.in.Offset)
+	rq.in.Answering = rq.wait <= 0
 	rd := w.step(to, &rq.in, nil)
 	w.answerProducers(to)
 	if w.mustAnswer(rq, rd.Reply) || rq.wait <= 0 {
@@ -117,7 +118,7 @@ func (w *World) mustAnswer(rq request, rp *partition.Reply) bool {
 
 // answer sends a reply. In seed mode the step that says so may refresh it.
 func (w *World) answer(to *broker, rq request, rp *partition.Reply) {
-	if w.cfg.HWMode == partition.Seed && !rp.Now {
+	if w.cfg.HWMode == partition.Seed && !rp.Now && !rq.in.Answering {
 		rq.in.Retry, rq.in.Answering = true, true
 		rp = w.step(to, &rq.in, nil).Reply
 	}
@@ -218,7 +219,7 @@ func (w *World) expire(b *broker) {
 		}
 		w.unpark(b, p)
 		w.tell(b, "purgatory: fetch of b%d times out", p.from)
-		p.in.Retry = true
+		p.in.Retry, p.in.Answering = true, true
 		w.answer(b, p.request, w.step(b, &p.in, nil).Reply)
 	}
 	for _, t := range slices.Clone(b.waits) {

@@ -80,29 +80,29 @@ func (p *Partition) admit(in *FetchRequest) (*remote, bool) {
 }
 
 // holdBack parks a fetch that cannot be judged yet: the epoch of a new leader is
-// not safe on disk, or the log of a follower is being cut. The marks are true if
-// the wait ends before.
+// not safe on disk, or the log of a follower is being cut. A wait for the disk
+// that ends too early ends with an error: a HW must not be told to a follower
+// whose log was not compared.
 func (p *Partition) holdBack(r *remote, in *FetchRequest) bool {
-	if !p.lead.persisting && !p.truncating {
-		return false
-	}
 	rp := &p.out.reply
-	rp.HW, rp.LogStart = p.hw, p.logStart
-	if p.truncating {
-		rp.HW = min(p.hw, p.follow.cutTo)
-		rp.LogStart = min(p.logStart, rp.HW)
-	}
-	rp.LSO = min(p.lso(), rp.HW)
 	switch {
 	case p.lead.persisting:
 		rp.Why = Reason{Code: EpochWaits, Broker: in.Replica, Epoch: p.epoch}
+		if in.Answering {
+			p.refuse(model.ErrNotLeaderOrFollower, rp.Why)
+		}
 		if r != nil && !in.Retry {
 			r.waits = true
 		}
-	default:
+		return true
+	case p.truncating: // only consumers ask here
+		rp.HW = min(p.hw, p.follow.cutTo)
+		rp.LogStart = min(p.logStart, rp.HW)
+		rp.LSO = max(min(p.lso(), rp.HW), rp.LogStart)
 		rp.Why = Reason{Code: FetchTruncating, Broker: in.Replica}
+		return true
 	}
-	return true
+	return false
 }
 
 // compare holds the sender's log against ours: out of range, or a different

@@ -24,7 +24,7 @@ type edit struct{ file, old, new string }
 type mutant struct {
 	rule, name string
 	edits      []edit
-	// kills are the packages whose tests must notice.
+	// kills are the packages whose tests must notice, and flags for them.
 	kills []string
 }
 
