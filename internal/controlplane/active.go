@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -130,7 +131,36 @@ func (l *loop) handle(c call, now model.Time) {
 		c.reply(refusal(c.req, model.ErrUnsupportedVersion))
 		return
 	}
+	if err := l.readable(res.Records); err != nil {
+		l.log.Error("request refused, for its records could not be read back", "key", c.req.Key(), "err", err)
+		c.reply(refusal(c.req, model.ErrInvalidRequest))
+		return
+	}
 	l.take(res, &c)
+}
+
+// readable reports whether every node could read the records back. A decision
+// changes nothing before it is replayed, so one that would stop every reader of
+// the log, such as a string beyond Kafka's limit, can still be dropped here.
+func (l *loop) readable(recs []metalog.Record) (err error) {
+	if len(recs) == 0 {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("write records: %v", p)
+		}
+	}()
+	level := l.active.state.Image().Feature(featureMetadata)
+	for rest := recs; len(rest) > 0; {
+		n := min(len(rest), controller.MaxBatch)
+		b := metalog.AppendBatch(nil, 0, l.active.epoch, 0, rest[:n], level)
+		if _, err := metalog.DecodeBatches(b, func(metalog.Batch) error { return nil }); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
 }
 
 func (l *loop) pop() (call, bool) {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/controller"
 	"github.com/tidemark-log/tidemark/internal/core/image"
@@ -135,4 +138,26 @@ func TestStartRefusesADirectoryThatWasNotFormatted(t *testing.T) {
 	if !errors.Is(err, ErrNotFormatted) {
 		t.Fatalf("started with %v", err)
 	}
+}
+
+func TestWhatNoReaderCouldReadBackIsRefused(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	waitReady(t, c.nodes[0])
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.SetVersion(1)
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeBroker, ""
+	k := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	k.Name, k.Value = "log.retention.ms", kmsg.StringPtr(strings.Repeat("1", 40_000))
+	r.Configs = append(r.Configs, k)
+	req.Resources = append(req.Resources, r)
+	resp, err := c.nodes[0].Forward(ctx(t), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := resp.(*kmsg.IncrementalAlterConfigsResponse).Resources[0].ErrorCode; code == 0 {
+		t.Error("a value of 40,000 bytes was taken; Kafka's strings end at 32,767")
+	}
+	registerBroker(t, c.nodes[0], 1, 9)
+	mustCreate(t, c.nodes[0], "after")
 }

@@ -238,7 +238,8 @@ func (f *follower) checkpoint() error {
 		}
 	default:
 	}
-	if f.checkpointing || f.since < max(f.o.SnapshotBytes, f.size) || f.img.InTransaction() {
+	due := f.since >= max(f.o.SnapshotBytes, f.size)
+	if !due || f.checkpointing || f.img.InTransaction() || f.img.Feature(featureMetadata) == 0 {
 		return nil
 	}
 	if err := f.dir.Roll(); err != nil {

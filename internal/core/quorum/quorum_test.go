@@ -408,3 +408,34 @@ func TestASeedGivesOneRun(t *testing.T) {
 		t.Fatal("the same seed gave two logs")
 	}
 }
+
+func TestADroppedProposalTakesNoOffset(t *testing.T) {
+	w := newWorld(t, 9)
+	w.settle()
+	for _, m := range w.nodes {
+		if _, ok := m.node.Leading(); !ok {
+			continue
+		}
+		value, big := string(make([]byte, 30_000)), []metalog.Record{}
+		for range 100 {
+			big = append(big, &metalog.Config{ResourceType: metalog.ResourceBroker, Name: "x", Value: &value})
+		}
+		var err error
+		next := m.node.Next()
+		for range 100 { // nothing is delivered, so nothing is committed
+			next = m.node.Next()
+			if _, err = m.node.Propose(1, metalog.Level, big); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrDropped) || m.node.Next() != next {
+			t.Fatalf("err %v, the next offset went from %d to %d", err, next, m.node.Next())
+		}
+		w.work(m, false)
+		w.settle()
+		w.propose(m)
+		w.settle()
+		w.checkLog(m)
+		return
+	}
+}
