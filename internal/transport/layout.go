@@ -140,7 +140,8 @@ func (l *Layout) reset() {
 	}
 }
 
-// sendChunk is how many bytes of files are read before they are written.
+// sendChunk is how many bytes go into one write at most: a slow client is cut
+// only if it takes fewer within the stall limit.
 const sendChunk = 256 << 10
 
 // maxVectors keeps one writev below the kernel's limit of pieces.
@@ -151,8 +152,9 @@ const maxVectors = 512
 // in few vectored writes.
 type sender struct {
 	vectors net.Buffers
+	queued  int // bytes in vectors
 	chunk   []byte
-	used    int
+	used    int // of chunk, by file ranges in vectors
 }
 
 var senders = sync.Pool{New: func() any { return &sender{chunk: make([]byte, sendChunk)} }}
@@ -163,40 +165,63 @@ func (s *sender) send(w io.Writer, l *Layout, before func()) error {
 	defer s.drop()
 	for i := range l.pieces {
 		p := &l.pieces[i]
-		if p.file == nil {
-			if p.bytes == nil {
-				p.bytes = l.buf[p.from:p.to]
-			}
-			s.vectors = append(s.vectors, p.bytes)
-		} else if err := s.file(w, p, before); err != nil {
-			return err
-		}
-		if len(s.vectors) >= maxVectors {
-			if err := s.write(w, before); err != nil {
+		if p.file != nil {
+			if err := s.file(w, p, before); err != nil {
 				return err
 			}
+			continue
+		}
+		b := p.bytes
+		if b == nil {
+			b = l.buf[p.from:p.to]
+		}
+		if err := s.bytes(w, b, before); err != nil {
+			return err
 		}
 	}
 	return s.write(w, before)
 }
 
-// file reads a range piece by piece and writes whenever the buffer is full.
+// room makes place for at least one more byte and says for how many.
+func (s *sender) room(w io.Writer, before func()) (int, error) {
+	if s.queued == sendChunk || len(s.vectors) == maxVectors {
+		if err := s.write(w, before); err != nil {
+			return 0, err
+		}
+	}
+	return sendChunk - s.queued, nil
+}
+
+func (s *sender) bytes(w io.Writer, b []byte, before func()) error {
+	for len(b) > 0 {
+		room, err := s.room(w, before)
+		if err != nil {
+			return err
+		}
+		n := min(room, len(b))
+		s.vectors = append(s.vectors, b[:n])
+		s.queued += n
+		b = b[n:]
+	}
+	return nil
+}
+
+// file reads a range piece by piece and writes whenever enough is there.
 func (s *sender) file(w io.Writer, p *piece, before func()) error {
 	for off, left := p.off, p.n; left > 0; {
-		if s.used == len(s.chunk) {
-			if err := s.write(w, before); err != nil {
-				return err
-			}
+		room, err := s.room(w, before)
+		if err != nil {
+			return err
 		}
-		room := s.chunk[s.used:min(s.used+left, len(s.chunk))]
-		if n, err := p.file.ReadAt(room, off); n < len(room) {
-			return fmt.Errorf("read %d bytes at %d for a response: %w", len(room), off, err)
+		part := s.chunk[s.used : s.used+min(room, left)]
+		if n, err := p.file.ReadAt(part, off); n < len(part) {
+			return fmt.Errorf("read %d bytes at %d for a response: %w", len(part), off, err)
 		} else if err != nil && err != io.EOF {
-			return fmt.Errorf("read %d bytes at %d for a response: %w", len(room), off, err)
+			return fmt.Errorf("read %d bytes at %d for a response: %w", len(part), off, err)
 		}
-		s.vectors = append(s.vectors, room)
-		s.used += len(room)
-		off, left = off+int64(len(room)), left-len(room)
+		s.vectors = append(s.vectors, part)
+		s.used, s.queued = s.used+len(part), s.queued+len(part)
+		off, left = off+int64(len(part)), left-len(part)
 	}
 	return nil
 }
@@ -220,5 +245,5 @@ func (s *sender) write(w io.Writer, before func()) error {
 
 func (s *sender) drop() {
 	clear(s.vectors)
-	s.vectors, s.used = s.vectors[:0], 0
+	s.vectors, s.queued, s.used = s.vectors[:0], 0, 0
 }
