@@ -291,8 +291,9 @@ func (s *Shard) refuseJoin(g *group, m *member, err model.Error) {
 		return
 	}
 	m.join.resp.ErrorCode = int16(err)
-	if err != model.ErrFencedInstanceID {
-		m.join.resp.MemberID = ""
+	m.join.resp.MemberID = ""
+	if err == model.ErrFencedInstanceID {
+		m.join.resp.MemberID = m.id
 	}
 	s.sendJoin(g, m)
 }

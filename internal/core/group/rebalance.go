@@ -124,7 +124,7 @@ func (s *Shard) becomeEmpty(g *group) {
 
 // syncTimedOut removes the members that did not ask for their assignment.
 func (s *Shard) syncTimedOut(g *group, generation int32) {
-	if g.generation != generation || g.state != Completing && g.state != Stable || g.unsynced == 0 {
+	if g.generation != generation || g.state != Completing && g.state != Stable {
 		return
 	}
 	for i := 0; i < len(g.members); {

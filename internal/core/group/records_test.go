@@ -64,6 +64,22 @@ func TestTransactionalOffsetsWaitForTheirMarker(t *testing.T) {
 	expect(true, "get ok t/0:6")
 }
 
+func TestAnOffsetInATransactionDoesNotExpire(t *testing.T) {
+	s := fresh()
+	for i, id := range []model.ProducerID{model.NoProducerID, 1, model.NoProducerID} {
+		tp := topicPartition{"t", int32(i / 2)}
+		if err := s.Replay(offsetRecord("g", tp, offset{leaderEpoch: -1, committed: origin}), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Loaded(0, origin)
+	later := s.cfg.Retention + s.cfg.CheckInterval
+	r := s.Tick(model.Time(later), origin+model.Millis(later.Milliseconds()))
+	if len(r.Writes) != 1 || len(r.Writes[0].Records) != 1 || describe(r.Writes[0].Records[0]) != "g t-1: nothing" {
+		t.Errorf("writes %v, want the tombstone of t-1 only", r.Writes)
+	}
+}
+
 func TestUnreadableRecordsChangeNothing(t *testing.T) {
 	s := fresh()
 	good := offsetRecord("g", topicPartition{"t", 0}, offset{offset: 5})

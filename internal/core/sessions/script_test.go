@@ -140,7 +140,7 @@ func (e *env) result(t *testing.T, name string, args []string) Result {
 		case "preferred":
 			r.Preferred = true
 		case "err":
-			r.Err, r.HW, r.LogStart = model.Error(n), -1, -1
+			r.Err = model.Error(n)
 		default:
 			t.Fatalf("unknown result %q", a)
 		}
