@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
-	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // maxSmall bounds the files that are read whole.
@@ -48,7 +48,7 @@ func dumpSmall(w *bufio.Writer, f io.ReaderAt, size int64, name, suffix string) 
 }
 
 func dumpTxnIndex(w io.Writer, b []byte) error {
-	list, err := storage.ParseTxnIndex(b)
+	list, err := format.ParseTxnIndex(b)
 	for _, a := range list {
 		fmt.Fprintf(w, "version: 0 producerId: %d firstOffset: %d lastOffset: %d lastStableOffset: %d\n", a.ID, a.First, a.Last, a.LSO)
 	}
@@ -56,7 +56,7 @@ func dumpTxnIndex(w io.Writer, b []byte) error {
 }
 
 func dumpSnapshot(w io.Writer, b []byte) error {
-	list, err := storage.ParseSnapshot(b)
+	list, err := format.ParseSnapshot(b)
 	for _, e := range list {
 		fmt.Fprintf(w, "producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %s lastTimestamp: %d",
 			e.ID, e.Epoch, e.CoordinatorEpoch, optional(int64(e.TxnFirst), e.TxnFirst >= 0), e.Timestamp)

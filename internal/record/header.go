@@ -1,5 +1,5 @@
-// Package record reads, checks and builds record batches of Kafka's format v2,
-// the unit that travels, is stored and is replicated.
+// Package record is Kafka's record batch of format v2: the unit that travels, is
+// stored, is replicated.
 package record
 
 import (

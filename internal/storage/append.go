@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
@@ -10,6 +9,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // AppendBatch is a run of whole batches to append.
@@ -74,7 +74,7 @@ func (l *Log) Append(now model.Millis, batches ...AppendBatch) (Appended, error)
 	for rest := j.batches; len(rest) > 0; {
 		n, err := l.appendRun(j, rest, now)
 		if err != nil {
-			return Appended{}, l.d.fail("append to", l.tp, err)
+			return Appended{}, l.fail("append to", err)
 		}
 		rest = rest[n:]
 	}
@@ -231,11 +231,11 @@ func (l *Log) fold(s *segment, b producers.Batch) error {
 	if !ok {
 		return nil
 	}
-	return l.addAborted(s, AbortedTxn(aborted))
+	return l.addAborted(s, format.AbortedTxn(aborted))
 }
 
 // addAborted appends to the segment's transaction index (R8.5).
-func (l *Log) addAborted(s *segment, a AbortedTxn) error {
+func (l *Log) addAborted(s *segment, a format.AbortedTxn) error {
 	name := s.txnPath()
 	open := l.d.fs.Open
 	if !s.hasTxn.Load() {
@@ -248,48 +248,11 @@ func (l *Log) addAborted(s *segment, a AbortedTxn) error {
 	}
 	size, err := f.Size()
 	if err == nil {
-		_, err = f.WriteAt(a.format(), size/txnEntrySize*txnEntrySize)
+		_, err = f.WriteAt(a.Format(), size/format.TxnEntrySize*format.TxnEntrySize)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path.Base(name), err)
 	}
 	s.hasTxn.Store(true)
 	return nil
-}
-
-// AbortedTxn is an entry of the transaction index: producer ID aborted what it
-// wrote in [First, Last]; LSO is the last stable offset after that.
-type AbortedTxn struct {
-	ID          model.ProducerID
-	First, Last model.Offset
-	LSO         model.Offset
-}
-
-func (a AbortedTxn) format() []byte {
-	b := make([]byte, 2, txnEntrySize)
-	b = binary.BigEndian.AppendUint64(b, uint64(a.ID))
-	b = binary.BigEndian.AppendUint64(b, uint64(a.First))
-	b = binary.BigEndian.AppendUint64(b, uint64(a.Last))
-	return binary.BigEndian.AppendUint64(b, uint64(a.LSO))
-}
-
-// ParseTxnIndex reads a .txnindex file. Entries must ascend (R8.5).
-func ParseTxnIndex(b []byte) ([]AbortedTxn, error) {
-	if len(b)%txnEntrySize != 0 {
-		return nil, fmt.Errorf("%w: transaction index of %d bytes", ErrCorrupt, len(b))
-	}
-	out := make([]AbortedTxn, 0, len(b)/txnEntrySize)
-	for ; len(b) > 0; b = b[txnEntrySize:] {
-		a := AbortedTxn{
-			ID:    model.ProducerID(binary.BigEndian.Uint64(b[2:])),
-			First: model.Offset(binary.BigEndian.Uint64(b[10:])),
-			Last:  model.Offset(binary.BigEndian.Uint64(b[18:])),
-			LSO:   model.Offset(binary.BigEndian.Uint64(b[26:])),
-		}
-		if v := binary.BigEndian.Uint16(b); v != 0 || a.First < 0 || a.Last < a.First || len(out) > 0 && a.Last <= out[len(out)-1].Last {
-			return nil, fmt.Errorf("%w: transaction index entry %d is %+v, version %d", ErrCorrupt, len(out), a, v)
-		}
-		out = append(out, a)
-	}
-	return out, nil
 }

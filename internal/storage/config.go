@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // Errors that callers tell apart. ErrOffsetOutOfRange: the offset lies outside
@@ -12,7 +14,7 @@ import (
 // offline (R8.23).
 var (
 	ErrOffsetOutOfRange = errors.New("offset out of range")
-	ErrCorrupt          = errors.New("corrupt log")
+	ErrCorrupt          = format.ErrCorrupt
 	ErrClosed           = errors.New("log is closed")
 	ErrOffline          = errors.New("log directory is offline")
 )
@@ -49,3 +51,13 @@ func DefaultLogConfig() LogConfig {
 		FileDeleteDelay:    time.Minute,
 	}
 }
+
+// AbortedTxn is an entry of the transaction index.
+type AbortedTxn = format.AbortedTxn
+
+// Meta is meta.properties; see format.ParseMeta.
+type Meta = format.Meta
+
+// ParseMeta reads meta.properties, for who wants to know whose directory it is
+// before opening it.
+func ParseMeta(b []byte) (Meta, error) { return format.ParseMeta(b) }

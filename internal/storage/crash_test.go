@@ -333,7 +333,7 @@ func checkFolds(t testing.TB, how string, l *storage.Log) {
 }
 
 func TestNoCutOfThePowerLosesWhatWasFlushed(t *testing.T) {
-	seeds := 3
+	seeds := 2
 	if testing.Short() {
 		seeds = 1
 	}

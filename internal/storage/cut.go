@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // Truncated is what a truncation left.
@@ -32,7 +33,7 @@ func (l *Log) Truncate(to model.Offset, epochs []model.EpochStart, now model.Mil
 		}
 	default:
 		if err := l.cutTo(to); err != nil {
-			return Truncated{}, l.d.fail("truncate", l.tp, err)
+			return Truncated{}, l.fail("truncate", err)
 		}
 	}
 	if err := l.WriteEpochs(epochs); err != nil {
@@ -226,7 +227,7 @@ func (s *segment) cutTxn(leo model.Offset) error {
 	if err != nil {
 		return err
 	}
-	entries, err := ParseTxnIndex(b)
+	entries, err := format.ParseTxnIndex(b)
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (s *segment) cutTxn(leo model.Offset) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(int64(keep*txnEntrySize)), f.Close())
+	return errors.Join(f.Truncate(int64(keep*format.TxnEntrySize)), f.Close())
 }
 
 // dropSnapshots removes the producer snapshots above an offset: they tell of
@@ -272,7 +273,7 @@ func (l *Log) restart(at, start model.Offset, now model.Millis) error {
 	gone := l.segs
 	fresh := newSegment(l.d.files, l.dir, at)
 	if err := l.discard(gone); err != nil {
-		return l.d.fail("restart", l.tp, err)
+		return l.fail("restart", err)
 	}
 	err := l.dropSnapshots(-1)
 	if err == nil {
@@ -282,7 +283,7 @@ func (l *Log) restart(at, start model.Offset, now model.Millis) error {
 		err = l.d.fs.SyncDir(l.dir)
 	}
 	if err != nil {
-		return l.d.fail("restart", l.tp, err)
+		return l.fail("restart", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

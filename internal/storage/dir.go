@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -36,9 +37,12 @@ type DirOptions struct {
 	Log    *slog.Logger        // nil: silent
 	Now    func() model.Millis // the wall clock; nil: the machine's
 	// NewID makes the ids in names of folders set aside; nil: random ones.
-	NewID   func() [16]byte
-	MaxOpen int // files open at most; 0: 1024
-	Workers int // logs recovered at once; 0: 4
+	NewID func() [16]byte
+	// ProducerExpiry is how long an idle producer id is remembered
+	// (producer.id.expiration.ms); 0: 24 hours.
+	ProducerExpiry time.Duration
+	MaxOpen        int // files open at most; 0: 1024
+	Workers        int // logs recovered at once; 0: 4
 	// Manual: no goroutine of its own; the owner calls RunBackground.
 	Manual bool
 }
@@ -61,6 +65,7 @@ func (o *DirOptions) fill() {
 			return id
 		}
 	}
+	o.ProducerExpiry = cmp.Or(o.ProducerExpiry, 24*time.Hour)
 	o.MaxOpen = cmp.Or(o.MaxOpen, defaultMaxOpen)
 	o.Workers = cmp.Or(o.Workers, defaultWorkers)
 }
@@ -73,7 +78,7 @@ type Dir struct {
 	opts  DirOptions
 	files *fileCache
 	lock  io.Closer
-	meta  Meta
+	meta  format.Meta
 	clean model.BrokerEpoch
 
 	mu   sync.Mutex // guards logs
@@ -179,7 +184,7 @@ func (l *Log) makeFiles(now model.Millis) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(formatPartitionMetadata(l.topicID), 0)
+	_, err = f.WriteAt(format.PartitionMetadata(l.topicID), 0)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
@@ -322,7 +327,7 @@ func (d *Dir) checkpointStart(when func() bool) error {
 
 // writeOffsets writes one checkpoint file.
 func (d *Dir) writeOffsets(name string, m map[model.TopicPartition]model.Offset) error {
-	if err := writeFile(d.fs, path.Join(d.path, name), formatOffsets(m)); err != nil {
+	if err := writeFile(d.fs, path.Join(d.path, name), format.Offsets(m)); err != nil {
 		return d.fail("checkpoint", name, err)
 	}
 	return nil
@@ -346,7 +351,7 @@ func (d *Dir) CloseClean(epoch model.BrokerEpoch) error {
 		err = errors.Join(d.CheckpointRecovery(), d.CheckpointLogStart())
 	}
 	if err == nil {
-		err = writeFile(d.fs, path.Join(d.path, cleanFile), formatCleanShutdown(epoch))
+		err = writeFile(d.fs, path.Join(d.path, cleanFile), format.CleanShutdown(epoch))
 	}
 	return errors.Join(err, d.Close())
 }
@@ -356,7 +361,7 @@ func (l *Log) settle() error {
 	v := l.view()
 	active := v.segs[len(v.segs)-1]
 	if err := active.seal(l.cfg.Load()); err != nil {
-		return l.d.fail("close", l.tp, err)
+		return l.fail("close", err)
 	}
 	snapped := l.snapped == v.leo || l.producers == nil && v.end == 0
 	if snapped && l.RecoveryPoint() == v.leo && !l.namesDirty && !l.epochsDirty {
@@ -369,15 +374,15 @@ func (l *Log) settle() error {
 	}
 	if !snapped {
 		if err := l.snapshot(v.leo, true); err != nil {
-			return l.d.fail("close", l.tp, err)
+			return l.fail("close", err)
 		}
 	}
 	if err := active.sync(); err != nil {
-		return l.d.fail("close", l.tp, err)
+		return l.fail("close", err)
 	}
 	l.namesDirty = true
 	if err := l.sync(); err != nil {
-		return l.d.fail("close", l.tp, err)
+		return l.fail("close", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 func kafkaConfig() storage.LogConfig {
@@ -137,7 +138,7 @@ func TestOurWriterMakesKafkasBytes(t *testing.T) {
 			t.Errorf("%s holds\n%v, want\n%v", name, g, w)
 		}
 	}
-	marks, err := storage.ParseOffsets([]byte(got["recovery-point-offset-checkpoint"]))
+	marks, err := format.ParseOffsets([]byte(got["recovery-point-offset-checkpoint"]))
 	must(t, err)
 	if marks[events0] != 1548 {
 		t.Errorf("recovery point %d", marks[events0])
@@ -146,7 +147,7 @@ func TestOurWriterMakesKafkasBytes(t *testing.T) {
 
 func entries(t *testing.T, b []byte) []producers.Entry {
 	t.Helper()
-	list, err := storage.ParseSnapshot(b)
+	list, err := format.ParseSnapshot(b)
 	must(t, err)
 	slices.SortFunc(list, func(a, b producers.Entry) int { return int(a.ID - b.ID) })
 	return list

@@ -10,7 +10,6 @@ import (
 const (
 	offsetEntrySize = 8  // relative offset int32, position int32
 	timeEntrySize   = 12 // timestamp int64, relative offset int32
-	txnEntrySize    = 34
 )
 
 // pendingEntries is how many entries wait in memory before they are written. A

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -82,7 +83,7 @@ type checkpointed struct {
 // loadMeta reads meta.properties, or writes one for a new directory.
 func (d *Dir) loadMeta() error {
 	name := path.Join(d.path, metaFile)
-	want := Meta{ClusterID: d.opts.ClusterID, NodeID: d.opts.NodeID, DirectoryID: d.opts.DirectoryID}
+	want := format.Meta{ClusterID: d.opts.ClusterID, NodeID: d.opts.NodeID, DirectoryID: d.opts.DirectoryID}
 	b, err := readFile(d.fs, name)
 	if missing(err) {
 		if want.DirectoryID.IsZero() {
@@ -94,7 +95,7 @@ func (d *Dir) loadMeta() error {
 	if err != nil {
 		return err
 	}
-	m, err := ParseMeta(b)
+	m, err := format.ParseMeta(b)
 	if err != nil {
 		return fmt.Errorf("%s: %w", metaFile, err)
 	}
@@ -125,7 +126,7 @@ func (d *Dir) takeCleanFile() (bool, error) {
 		return false, err
 	}
 	clean := true
-	if d.clean, err = ParseCleanShutdown(b); err != nil {
+	if d.clean, err = format.ParseCleanShutdown(b); err != nil {
 		d.unreadable(cleanFile, err)
 		clean = false
 	}
@@ -145,7 +146,7 @@ func (d *Dir) readOffsets(name string) map[model.TopicPartition]model.Offset {
 	b, err := readFile(d.fs, path.Join(d.path, name))
 	if err == nil {
 		var m map[model.TopicPartition]model.Offset
-		if m, err = ParseOffsets(b); err == nil {
+		if m, err = format.ParseOffsets(b); err == nil {
 			return m
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -185,7 +186,7 @@ func (r *loader) endOf(info vfs.Info) (model.Offset, error) {
 func (r *loader) loadMetadata() {
 	b, err := readFile(r.l.d.fs, path.Join(r.l.dir, metadataFile))
 	if err == nil {
-		r.l.topicID, err = ParsePartitionMetadata(b)
+		r.l.topicID, err = format.ParsePartitionMetadata(b)
 	}
 	if err != nil {
 		r.l.d.unreadable(path.Join(r.l.tp.String(), metadataFile), err)
@@ -196,7 +197,7 @@ func (r *loader) loadEpochs() {
 	b, err := readFile(r.l.d.fs, path.Join(r.l.dir, epochsFile))
 	var entries []model.EpochStart
 	if err == nil {
-		entries, err = ParseEpochs(b)
+		entries, err = format.ParseEpochs(b)
 	}
 	switch {
 	case err == nil:

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/epochs"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // Log is one partition's log. One goroutine at a time may write (Append, Flush,
@@ -71,13 +73,22 @@ func (l *Log) SetTopicID(id model.UUID) error {
 	if err := l.d.usable(); err != nil {
 		return err
 	}
-	if err := writeFile(l.d.fs, path.Join(l.dir, metadataFile), formatPartitionMetadata(id)); err != nil {
-		return l.d.fail("write metadata of", l.tp, err)
+	if err := writeFile(l.d.fs, path.Join(l.dir, metadataFile), format.PartitionMetadata(id)); err != nil {
+		return l.fail("write metadata of", err)
 	}
 	l.mu.Lock()
 	l.topicID = id
 	l.mu.Unlock()
 	return nil
+}
+
+// fail takes the directory offline, unless the log was deleted under its writer:
+// then it is no fault of the disk that names are gone.
+func (l *Log) fail(op string, err error) error {
+	if l.isClosed() {
+		return fmt.Errorf("%s %s: %w", op, l.tp, ErrClosed)
+	}
+	return l.d.fail(op, l.tp, err)
 }
 
 // Start is the log start offset: the first that can be read.
@@ -126,16 +137,6 @@ func (l *Log) Producers() *producers.State {
 		return producers.New()
 	}
 	return l.producers.Clone()
-}
-
-// ExpireProducers forgets idle producer ids (R2.16); the next snapshots no
-// longer hold them.
-func (l *Log) ExpireProducers(expire func(*producers.State)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.producers != nil {
-		expire(l.producers)
-	}
 }
 
 // Epochs is the epoch cache last written or recovered.

@@ -160,84 +160,147 @@ func TestLocateFindsWhereReadBegins(t *testing.T) {
 	}
 }
 
-func TestSegmentsRollBySizeTimeAndIndex(t *testing.T) {
-	bases := func(l *storage.Log) (out []model.Offset) {
-		for _, s := range l.Segments() {
-			out = append(out, s.Base)
-		}
-		return out
+// bases are the base offsets of the segments.
+func bases(l *storage.Log) (out []model.Offset) {
+	for _, s := range l.Segments() {
+		out = append(out, s.Base)
 	}
-	t.Run("size", func(t *testing.T) {
+	return out
+}
+
+func TestSegmentsRollBySize(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SegmentBytes = int32(3 * len(batch(1, 0, now)))
+	l := w.fresh()
+	for range 7 {
+		produce(t, l, 1, 0, now)
+	}
+	if got := bases(l); !slices.Equal(got, []model.Offset{0, 3, 6}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSegmentsRollByTheRecordsTime(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SegmentMs = 1000
+	l := w.fresh()
+	for _, at := range []model.Millis{0, 1000, 500, 1001, 2001, 2002} {
+		produce(t, l, 1, 0, now+at)
+	}
+	if got := bases(l); !slices.Equal(got, []model.Offset{0, 3, 5}) {
+		t.Errorf("%v", got)
+	}
+	must(t, w.dir.CloseClean(1))
+	l = w.reopen()
+	produce(t, l, 1, 0, now+2003)
+	produce(t, l, 1, 0, now+3003)
+	if got := bases(l); !slices.Equal(got, []model.Offset{0, 3, 5, 7}) {
+		t.Errorf("after a restart %v", got)
+	}
+}
+
+func TestSegmentsWithoutTimesRollByTheClock(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SegmentMs = 1000
+	l := w.fresh()
+	for _, clock := range []model.Millis{0, 1000, 1001, 2001, 2002} {
+		b := batch(1, 0, -1)
+		_, err := l.Append(now+clock, storage.AppendBatch{Bytes: b, Stamp: true, Base: l.LEO()})
+		must(t, err)
+	}
+	if got := bases(l); !slices.Equal(got, []model.Offset{0, 2, 4}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSegmentsRollWhenAnIndexIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SegmentBytes, w.cfg.IndexIntervalBytes = 1<<20, 0
+	w.cfg.SegmentIndexBytes = 12 * 6 // the last slot of the time index is for the roll
+	l := w.fresh()
+	for i := range 20 {
+		produce(t, l, 1, 0, now+model.Millis(i))
+	}
+	var set []storage.AppendBatch
+	for i := range 20 {
+		set = append(set, storage.AppendBatch{Bytes: batch(1, l.LEO()+model.Offset(i), now+model.Millis(20+i)), Stamp: true, Base: l.LEO() + model.Offset(i)})
+	}
+	_, err := l.Append(now, set...)
+	must(t, err)
+	if got := bases(l); len(got) < 6 {
+		t.Errorf("%v", got)
+	}
+	must(t, w.dir.CloseClean(1))
+	for name, content := range tree(t, w.fs, w.path) {
+		if strings.HasSuffix(name, "index") && len(content) > 72 {
+			t.Errorf("%s has %d bytes", name, len(content))
+		}
+	}
+	checkAll(t, w.reopen())
+}
+
+func TestSegmentsRollWhenOffsetsAreTooFar(t *testing.T) {
+	w := newWorld(t)
+	l := w.fresh()
+	far := model.Offset(1) << 40
+	for i, at := range []model.Offset{0, 1<<31 - 1, 1 << 31, far} {
+		b := batch(1, at, now)
+		record.Stamp(b, at, model.Epoch(i))
+		_, err := l.Append(now, storage.AppendBatch{Bytes: b})
+		must(t, err)
+	}
+	if got := bases(l); !slices.Equal(got, []model.Offset{0, 1 << 31, far}) {
+		t.Errorf("%v", got)
+	}
+	must(t, w.dir.Close())
+	l = w.reopen() // without the clean file
+	if l.LEO() != far+1 || len(values(t, l, far, far+1, 1)) != 1 {
+		t.Errorf("end %d after a kill", l.LEO())
+	}
+}
+
+func TestJitterRollsEarlierButNeverAtOnce(t *testing.T) {
+	seen := map[int]bool{}
+	for p := range int32(20) {
 		w := newWorld(t)
-		w.cfg.SegmentBytes = int32(3 * len(batch(1, 0, now)))
-		l := w.fresh()
-		for range 7 {
-			produce(t, l, 1, 0, now)
+		w.cfg.SegmentMs, w.cfg.SegmentJitterMs, w.cfg.SegmentBytes = 1000, 500, 1<<20
+		l, err := w.open().Create(model.TopicPartition{Topic: "t", Partition: p}, topicID, w.cfg, now)
+		must(t, err)
+		at := 0
+		for ; len(l.Segments()) == 1; at += 10 {
+			produce(t, l, 1, 0, now+model.Millis(at))
 		}
-		if got := bases(l); !slices.Equal(got, []model.Offset{0, 3, 6}) {
-			t.Errorf("%v", got)
+		if at < 500 || at > 1020 {
+			t.Errorf("partition %d rolled after %d ms", p, at)
 		}
-	})
-	t.Run("records' time", func(t *testing.T) {
-		w := newWorld(t)
-		w.cfg.SegmentMs = 1000
-		l := w.fresh()
-		for _, at := range []model.Millis{0, 1000, 500, 1001, 2001, 2002} {
-			produce(t, l, 1, 0, now+at)
-		}
-		if got := bases(l); !slices.Equal(got, []model.Offset{0, 3, 5}) {
-			t.Errorf("%v", got)
-		}
-	})
-	t.Run("time after a restart", func(t *testing.T) {
-		w := newWorld(t)
-		w.cfg.SegmentMs = 1000
-		produce(t, w.fresh(), 1, 0, now)
-		must(t, w.dir.CloseClean(1))
-		l := w.reopen()
-		produce(t, l, 1, 0, now+1001)
-		if got := bases(l); !slices.Equal(got, []model.Offset{0, 1}) {
-			t.Errorf("%v", got)
-		}
-	})
-	t.Run("full index", func(t *testing.T) {
-		w := newWorld(t)
-		w.cfg.SegmentBytes, w.cfg.IndexIntervalBytes = 1<<20, 0
-		w.cfg.SegmentIndexBytes = 12 * 6 // five times but for the last
-		l := w.fresh()
-		for i := range 20 {
-			produce(t, l, 1, 0, now+model.Millis(i))
-		}
-		must(t, w.dir.CloseClean(1))
-		for name, content := range tree(t, w.fs, w.path) {
-			if strings.HasSuffix(name, "index") && len(content) > 72 {
-				t.Errorf("%s has %d bytes", name, len(content))
-			}
-		}
-		if len(bases(l)) < 3 {
-			t.Errorf("%v", bases(l))
-		}
-		checkAll(t, w.reopen())
-	})
-	t.Run("offsets too far", func(t *testing.T) {
-		w := newWorld(t)
-		l := w.fresh()
-		far := model.Offset(1) << 40
-		for i, at := range []model.Offset{0, 1<<31 - 1, 1 << 31, far} {
-			b := batch(1, at, now)
-			record.Stamp(b, at, model.Epoch(i))
-			_, err := l.Append(now, storage.AppendBatch{Bytes: b})
-			must(t, err)
-		}
-		if got := bases(l); !slices.Equal(got, []model.Offset{0, 1 << 31, far}) {
-			t.Errorf("%v", got)
-		}
-		must(t, w.dir.Close())
-		l = w.reopen() // without the clean file
-		if l.LEO() != far+1 || len(values(t, l, far, far+1, 1)) != 1 {
-			t.Errorf("end %d after a kill", l.LEO())
-		}
-	})
+		seen[at] = true
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %d different times", len(seen))
+	}
+}
+
+func TestIdleProducersAreForgotten(t *testing.T) { // R2.16
+	w := newWorld(t)
+	l := w.fresh()
+	for id := range model.ProducerID(3) {
+		b := record.NewBuilder(record.BatchOptions{ProducerID: id, Transactional: id == 2})
+		b.Add(now+model.Millis(id)*3_600_000, nil, []byte("x"))
+		_, err := l.Append(now, storage.AppendBatch{Bytes: b.Bytes(), Stamp: true, Base: l.LEO()})
+		must(t, err)
+	}
+	w.now = now + 24*3_600_000 + 1000
+	must(t, w.dir.CloseClean(1))
+	l = w.reopen()
+	if e := l.Producers().Entries(); len(e) != 2 || e[0].ID != 1 {
+		t.Errorf("%+v", e)
+	}
+	must(t, w.dir.Close())
+	w.now += 48 * 3_600_000
+	l = w.reopen() // what has an open transaction stays
+	if e := l.Producers().Entries(); len(e) != 1 || e[0].ID != 2 {
+		t.Errorf("%+v", e)
+	}
 }
 
 func TestTimeQueriesEqualALinearScan(t *testing.T) {

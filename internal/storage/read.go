@@ -58,7 +58,7 @@ func (l *Log) readError(err error) error {
 	case l.isClosed():
 		return fmt.Errorf("read %s: %w", l.tp, ErrClosed)
 	}
-	return l.d.fail("read", l.tp, err)
+	return l.fail("read", err)
 }
 
 func (l *Log) read(from model.Offset, maxBytes int, limit model.Offset, minOne bool) (Slice, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // recover checks the segments. Those below the recovery point, and all after a
@@ -91,7 +92,7 @@ func (r *loader) sane(s *segment) (model.Offset, error) {
 	for _, f := range []struct {
 		suffix string
 		entry  int64
-	}{{indexSuffix, offsetEntrySize}, {timeSuffix, timeEntrySize}, {txnSuffix, txnEntrySize}} {
+	}{{indexSuffix, offsetEntrySize}, {timeSuffix, timeEntrySize}, {txnSuffix, format.TxnEntrySize}} {
 		size, ok := r.sizes[segmentName(s.base, f.suffix)]
 		if !ok && f.suffix != txnSuffix || size%f.entry != 0 {
 			return 0, fmt.Errorf("%w: %s is missing or cut", ErrCorrupt, f.suffix)
@@ -106,7 +107,7 @@ func (r *loader) sane(s *segment) (model.Offset, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := ParseTxnIndex(b); err != nil {
+		if _, err := format.ParseTxnIndex(b); err != nil {
 			return 0, err
 		}
 	}
@@ -318,7 +319,7 @@ func (g *rereading) take(h record.Header) error {
 	if err != nil || !ok {
 		return err
 	}
-	return l.addAborted(g.s, AbortedTxn(aborted))
+	return l.addAborted(g.s, format.AbortedTxn(aborted))
 }
 
 // fold applies the batch at pos to the state.

@@ -43,7 +43,7 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 	}
 	if n == len(l.segs) {
 		if _, err := l.rollTo(l.leo, now); err != nil {
-			return 0, l.d.fail("roll", l.tp, err)
+			return 0, l.fail("roll", err)
 		}
 		n = len(l.segs) - 1
 	}
@@ -55,7 +55,7 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 	l.mu.Unlock()
 	for _, s := range gone { // the oldest first: a crash leaves no hole
 		if err := l.retire(s); err != nil {
-			return 0, l.d.fail("delete segments of", l.tp, err)
+			return 0, l.fail("delete segments of", err)
 		}
 	}
 	return start, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // roll ends the active segment and begins the next one for a batch of h. It
@@ -61,17 +62,19 @@ func (l *Log) rollTo(base model.Offset, now model.Millis) (*segment, error) {
 	return s, nil
 }
 
-// snapshot writes the producer state at an offset, and removes snapshots that
+// snapshot writes the producer state at an offset without the ids that were idle
+// for too long (R2.16), and removes snapshots that
 // belong to no segment, but for the newest of them.
 func (l *Log) snapshot(at model.Offset, durable bool) error {
 	name := path.Join(l.dir, segmentName(at, snapshotSuffix))
 	l.mu.Lock()
 	var entries []producers.Entry
 	if l.producers != nil {
+		l.producers.Expire(l.d.opts.Now(), l.d.opts.ProducerExpiry)
 		entries = l.producers.Entries()
 	}
 	l.mu.Unlock()
-	b := formatSnapshot(entries)
+	b := format.Snapshot(entries)
 	if l.snapped == at {
 		if old, err := readFile(l.d.fs, name); err == nil && sameSnapshot(old, entries) {
 			return nil
@@ -95,7 +98,7 @@ func (l *Log) snapshot(at model.Offset, durable bool) error {
 
 // sameSnapshot reports whether a file says the same in perhaps another order.
 func sameSnapshot(b []byte, entries []producers.Entry) bool {
-	old, err := ParseSnapshot(b)
+	old, err := format.ParseSnapshot(b)
 	if err != nil || len(old) != len(entries) {
 		return false
 	}
@@ -131,7 +134,7 @@ func (l *Log) Flush(now model.Millis) error {
 		return err
 	}
 	if err := l.sync(); err != nil {
-		return l.d.fail("flush", l.tp, err)
+		return l.fail("flush", err)
 	}
 	l.lastFlush = now
 	return nil
@@ -218,7 +221,7 @@ func (l *Log) settleMetadata() error {
 	}
 	err = errors.Join(err, l.d.fs.SyncDir(l.dir), l.d.fs.SyncDir(l.d.path))
 	if err != nil {
-		return l.d.fail("settle metadata of", l.tp, err)
+		return l.fail("settle metadata of", err)
 	}
 	l.metaDirty, l.namesDirty = false, false
 	return nil
@@ -236,8 +239,8 @@ func (l *Log) WriteEpochs(entries []model.EpochStart) error {
 	if err := l.settleMetadata(); err != nil {
 		return err
 	}
-	if err := writeFile(l.d.fs, path.Join(l.dir, epochsFile), formatEpochs(entries)); err != nil {
-		return l.d.fail("write epochs of", l.tp, err)
+	if err := writeFile(l.d.fs, path.Join(l.dir, epochsFile), format.Epochs(entries)); err != nil {
+		return l.fail("write epochs of", err)
 	}
 	l.namesDirty = false
 	l.keepEpochs(entries)

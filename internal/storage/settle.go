@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // loadSnapshot reads a producer snapshot; nil for a bad one, which goes.
@@ -17,7 +18,7 @@ func (l *Log) loadSnapshot(name string) ([]producers.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := ParseSnapshot(b)
+	entries, err := format.ParseSnapshot(b)
 	if err == nil {
 		return entries, nil
 	}
@@ -39,6 +40,7 @@ func (l *Log) rebuildProducers() error {
 }
 
 func (l *Log) keepProducers(state *producers.State) {
+	state.Expire(l.d.opts.Now(), l.d.opts.ProducerExpiry)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if state.Len() == 0 {

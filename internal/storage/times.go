@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 )
 
 // TimestampOffset is the answer to a question by time: a record's time and
@@ -172,7 +173,7 @@ func (w *walk) eachTime(h record.Header, start model.Offset, fn func(int64)) err
 
 // Aborted lists the aborted transactions that overlap [from, to), as a consumer
 // that reads committed records needs them (R9.1).
-func (l *Log) Aborted(from, to model.Offset) ([]AbortedTxn, error) {
+func (l *Log) Aborted(from, to model.Offset) ([]format.AbortedTxn, error) {
 	for {
 		v := l.view()
 		if v.closed {
@@ -185,8 +186,8 @@ func (l *Log) Aborted(from, to model.Offset) ([]AbortedTxn, error) {
 	}
 }
 
-func (v *view) aborted(from, to model.Offset) ([]AbortedTxn, error) {
-	var out []AbortedTxn
+func (v *view) aborted(from, to model.Offset) ([]format.AbortedTxn, error) {
+	var out []format.AbortedTxn
 	for i := v.floor(from); i < len(v.segs); i++ {
 		s := v.segs[i]
 		if !s.hasTxn.Load() {
@@ -196,7 +197,7 @@ func (v *view) aborted(from, to model.Offset) ([]AbortedTxn, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries, err := ParseTxnIndex(b[:len(b)/txnEntrySize*txnEntrySize])
+		entries, err := format.ParseTxnIndex(b[:len(b)/format.TxnEntrySize*format.TxnEntrySize])
 		if err != nil {
 			return nil, err
 		}

@@ -31,6 +31,8 @@ type walk struct {
 	index    [timeEntrySize]byte
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 var walks = sync.Pool{New: func() any { return &walk{buf: make([]byte, walkWindow)} }}
 
 // newWalk takes a walk from the pool; done gives it back.

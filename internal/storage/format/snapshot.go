@@ -1,4 +1,4 @@
-package storage
+package format
 
 import (
 	"encoding/binary"
@@ -52,7 +52,8 @@ func ParseSnapshot(b []byte) ([]producers.Entry, error) {
 	return out, nil
 }
 
-func formatSnapshot(entries []producers.Entry) []byte {
+// Snapshot is the inverse of ParseSnapshot.
+func Snapshot(entries []producers.Entry) []byte {
 	b := make([]byte, snapshotHead, snapshotHead+len(entries)*snapshotEntry)
 	binary.BigEndian.PutUint16(b, 1)
 	binary.BigEndian.PutUint32(b[6:], uint32(len(entries)))

@@ -1,4 +1,4 @@
-package storage
+package format
 
 import (
 	"encoding/json"
@@ -79,7 +79,8 @@ func ParsePartitionMetadata(b []byte) (model.UUID, error) {
 	return id, err
 }
 
-func formatPartitionMetadata(id model.UUID) []byte {
+// PartitionMetadata is the inverse of ParsePartitionMetadata.
+func PartitionMetadata(id model.UUID) []byte {
 	return fmt.Appendf(nil, "version: 0\ntopic_id: %s", id)
 }
 
@@ -101,6 +102,7 @@ func ParseCleanShutdown(b []byte) (model.BrokerEpoch, error) {
 	return c.BrokerEpoch, nil
 }
 
-func formatCleanShutdown(epoch model.BrokerEpoch) []byte {
+// CleanShutdown is the inverse of ParseCleanShutdown.
+func CleanShutdown(epoch model.BrokerEpoch) []byte {
 	return fmt.Appendf(nil, `{"version":0,"brokerEpoch":%d}`, epoch)
 }

@@ -1,65 +1,17 @@
-package storage
+// Package format is the small files of a log directory as bytes: what they hold,
+// read strictly, written as Kafka 4.4 writes it.
+package format
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
-	"github.com/tidemark-log/tidemark/internal/vfs"
 )
-
-// maxSmallFile bounds what is read of a file that must be small.
-const maxSmallFile = 256 << 20
-
-// readFile reads a whole file.
-func readFile(fsys vfs.FS, name string) (b []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > maxSmallFile {
-		return nil, fmt.Errorf("%s: %d bytes are too many", name, size)
-	}
-	b = make([]byte, size)
-	if size > 0 {
-		if n, err := f.ReadAt(b, 0); n < len(b) {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-	}
-	return b, nil
-}
-
-// writeFile writes a file that is there whole or not at all: a temporary file,
-// fsync, rename, fsync of the folder (R8.7).
-func writeFile(fsys vfs.FS, name string, b []byte) error {
-	tmp := name + tmpSuffix
-	f, err := fsys.Create(tmp)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", tmp, err)
-	}
-	if err := fsys.Rename(tmp, name); err != nil {
-		return err
-	}
-	return fsys.SyncDir(path.Dir(name))
-}
 
 // checkpointLines splits a text checkpoint: version 0, a count, that many lines
 // (R8.7).
@@ -105,8 +57,8 @@ func ParseOffsets(b []byte) (map[model.TopicPartition]model.Offset, error) {
 	return m, nil
 }
 
-// formatOffsets is the inverse, in order of topic and partition.
-func formatOffsets(m map[model.TopicPartition]model.Offset) []byte {
+// Offsets is the inverse of ParseOffsets, in order of topic and partition.
+func Offsets(m map[model.TopicPartition]model.Offset) []byte {
 	b := checkpointHead(len(m))
 	keys := make([]model.TopicPartition, 0, len(m))
 	for tp := range m {
@@ -142,13 +94,11 @@ func ParseEpochs(b []byte) ([]model.EpochStart, error) {
 	return out, nil
 }
 
-func formatEpochs(entries []model.EpochStart) []byte {
+// Epochs is the inverse of ParseEpochs.
+func Epochs(entries []model.EpochStart) []byte {
 	b := checkpointHead(len(entries))
 	for _, e := range entries {
 		fmt.Fprintf(b, "%d %d\n", e.Epoch, e.Start)
 	}
 	return b.Bytes()
 }
-
-// missing reports whether an error says that a file is not there.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
