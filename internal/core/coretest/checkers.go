@@ -16,7 +16,7 @@ type ghost struct {
 	acked     []batch
 	writers   map[model.Epoch]writer
 	latest    model.Offset // the greatest "latest" told by a leader that was not stale
-	// unclean is set once more replicas lost records than min.insync.replicas
+	// unclean is set once more replicas lost records than min.insync.Replicas
 	// protects from, or once a replica without all committed records was elected
 	// by decree. Loss is allowed then; only the local rules still hold.
 	unclean bool
@@ -270,7 +270,7 @@ func (w *World) holdsCommitted(b *broker) bool {
 // stale reports whether b has not heard of the newest leader epoch.
 func (w *World) stale(b *broker) bool {
 	leader, epoch := b.p.Leader()
-	return epoch != w.ctl.leaderEpoch || leader != w.ctl.leader
+	return epoch != w.ctl.LeaderEpoch || leader != w.ctl.Leader
 }
 
 // checkLeader checks what a replica that presumes to lead knows.
@@ -282,12 +282,12 @@ func (w *World) checkLeader(b *broker) {
 	if w.stale(b) {
 		return
 	}
-	for _, id := range w.ctl.isr { // I10
+	for _, id := range w.ctl.ISR { // I10
 		if !slices.Contains(v.MaximalISR, id) {
 			w.fail("QuorumSuperset: b%d may be in the ISR but does not count for leader b%d: %s", id, b.id, set(v.MaximalISR))
 		}
 	}
-	for _, id := range w.ctl.elr {
+	for _, id := range w.ctl.ELR {
 		if len(v.ISR) >= v.MinISR && !slices.Contains(v.MaximalISR, id) {
 			w.fail("QuorumSuperset: b%d is eligible to lead but does not count for leader b%d", id, b.id)
 		}
@@ -305,17 +305,13 @@ func (w *World) checkLeader(b *broker) {
 // that may be elected (I22).
 func (w *World) checkStrongISR(b *broker, v partition.View) {
 	for _, q := range w.brokers {
-		if !q.live() || q.lossy || q == b || !w.ctl.candidate(q.id) {
+		if !q.live() || q.lossy || q == b || !w.ctl.Candidate(q.id) {
 			continue
 		}
 		if bad, ok := q.readable().holds(b.log.batches, v.Marks.HW); !ok {
 			w.fail("StrongISR: b%d may be elected but differs at %d, below the HW %d of b%d", q.id, bad, v.Marks.HW, b.id)
 		}
 	}
-}
-
-func (c *controller) candidate(id model.BrokerID) bool {
-	return slices.Contains(c.isr, id) || slices.Contains(c.elr, id)
 }
 
 // checkKnowledge: a follower has what the leader believes it has (I12).
@@ -345,7 +341,7 @@ func (w *World) checkCommitted() {
 			w.fail("StablePrefix: b%d differs at %d from what was committed, its HW is %d", b.id, bad, b.p.Marks().HW)
 		}
 		leads := b.p.Role() == partition.Leader && !w.stale(b)
-		if !leads && (b.lossy || !w.ctl.candidate(b.id)) {
+		if !leads && (b.lossy || !w.ctl.Candidate(b.id)) {
 			continue
 		}
 		if bad, ok := b.readable().holds(w.ghost.commits, w.ghost.commitEnd); !ok {
@@ -365,18 +361,18 @@ func (w *World) checkCommitted() {
 }
 
 // noteLoss counts a replica that lost records. Once as many of those that might
-// be elected lost some as min.insync.replicas asks for, committed records may be
+// be elected lost some as min.insync.Replicas asks for, committed records may be
 // gone by right.
 func (w *World) noteLoss(b *broker) {
 	b.lossy = true
-	b.hit = b.hit || w.ctl.candidate(b.id)
+	b.hit = b.hit || w.ctl.Candidate(b.id)
 	hits := 0
 	for _, q := range w.brokers {
 		if q.hit {
 			hits++
 		}
 	}
-	if hits >= w.ctl.effectiveMinISR() {
+	if hits >= w.ctl.EffectiveMinISR() {
 		w.ghost.unclean = true
 	}
 }

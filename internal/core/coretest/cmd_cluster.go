@@ -23,37 +23,43 @@ func (w *World) cmdConfirm(a *args) error {
 		return fmt.Errorf("no AlterPartition is under way")
 	}
 	p := c.pending[i]
-	answer := partition.ISRAnswer{Proposal: p.proposal.Proposal, Err: model.ErrNetworkException}
-	switch {
-	case a.text("lose", "") == "request":
-		w.say("AlterPartition of b%d is lost", p.from)
-	case a.text("error", "") != "":
-		answer.Err = errorNamed(a.text("error", ""))
-		w.say("controller refuses: %v", answer.Err)
-	default:
-		answer = w.judge(p)
-		if answer.Err != model.None {
-			w.say("controller refuses: %v", answer.Err)
-		} else {
-			w.say("controller commits ISR %s", set(answer.ISR))
-			hearers := a.ids("heard-by")
-			if hearers == nil {
-				hearers = []model.BrokerID{}
-			}
-			defer w.publish(hearers)
-		}
-	}
+	answer := w.decide(p, a)
 	p.answer = &answer
 	switch {
 	case a.text("lose", "") == "answer":
 		w.say("the answer to b%d is lost", p.from)
-		p.answer = &partition.ISRAnswer{Proposal: answer.Proposal, Err: model.ErrNetworkException}
+		answer = partition.ISRAnswer{Proposal: answer.Proposal, Err: model.ErrNetworkException}
 	case a.text("hold", "") == "answer":
 		w.say("the answer to b%d is held up", p.from)
 		return nil
 	}
 	w.deliverAnswer(i)
 	return nil
+}
+
+// decide is the controller's answer, or what the script wants it to be.
+func (w *World) decide(p *alteration, a *args) partition.ISRAnswer {
+	answer := partition.ISRAnswer{Proposal: p.proposal.Proposal, Err: model.ErrNetworkException}
+	switch {
+	case a.text("lose", "") == "request":
+		w.say("AlterPartition of b%d is lost", p.from)
+		return answer
+	case a.text("error", "") != "":
+		answer.Err = errorNamed(a.text("error", ""))
+	default:
+		answer = w.judge(p)
+	}
+	if answer.Err != model.None {
+		w.say("controller refuses: %v", answer.Err)
+		return answer
+	}
+	w.say("controller commits ISR %s", set(answer.ISR))
+	hearers := a.ids("heard-by")
+	if hearers == nil {
+		hearers = []model.BrokerID{}
+	}
+	w.publish(hearers)
+	return answer
 }
 
 func errorNamed(name string) model.Error {
@@ -113,7 +119,7 @@ func (w *World) cmdHear(a *args) error {
 func (w *World) cmdElect(a *args) error {
 	leader, isr := model.NoBroker, a.ids("isr")
 	if isr == nil {
-		isr = slices.Clone(w.ctl.isr)
+		isr = slices.Clone(w.ctl.ISR)
 	}
 	if !a.flag("none") {
 		b, err := w.named(a)
@@ -134,9 +140,9 @@ func (w *World) cmdAssign(a *args) error {
 	c := &w.ctl
 	isr := a.ids("isr")
 	if isr == nil {
-		isr = c.isr
+		isr = c.ISR
 	}
-	c.change(a.ids("replicas"), isr, model.NoBroker)
+	c.Change(a.ids("replicas"), isr, model.NoBroker)
 	w.sayController()
 	w.publish(a.ids("heard-by"))
 	return nil
@@ -157,9 +163,9 @@ func (w *World) leave(a *args, change func(*partition.Peer)) error {
 	if err != nil {
 		return err
 	}
-	peer := w.ctl.registered[b.id]
+	peer := w.ctl.Registered[b.id]
 	change(&peer)
-	w.ctl.leave(b.id, peer)
+	w.ctl.Leave(b.id, peer)
 	w.sayController()
 	w.publish(a.ids("heard-by"))
 	return nil
@@ -170,10 +176,7 @@ func (w *World) cmdUnfence(a *args) error {
 	if err != nil {
 		return err
 	}
-	peer := w.ctl.registered[b.id]
-	peer.Fenced = false
-	w.ctl.registered[b.id] = peer
-	w.ctl.electIfNone()
+	w.ctl.Unfence(b.id)
 	w.sayController()
 	w.publish(a.ids("heard-by"))
 	return nil
@@ -219,15 +222,12 @@ func (w *World) cmdRestart(a *args) error {
 	}
 	w.say("b%d is up", b.id)
 	b.down, b.hold, b.heard = false, false, 0
-	epoch := w.ctl.partitionEpoch
+	epoch := w.ctl.PartitionEpoch
 	w.register(b, a.flag("clean"))
 	if !a.flag("fenced") {
-		peer := w.ctl.registered[b.id]
-		peer.Fenced = false
-		w.ctl.registered[b.id] = peer
-		w.ctl.electIfNone()
+		w.ctl.Unfence(b.id)
 	}
-	if w.ctl.partitionEpoch != epoch {
+	if w.ctl.PartitionEpoch != epoch {
 		w.sayController()
 	}
 	if b.p != nil {

@@ -42,7 +42,7 @@ func (w *World) cmdProbe(a *args) error {
 	}
 	in := partition.FetchRequest{
 		Replica: b.id, ReplicaEpoch: model.BrokerEpoch(a.num("broker-epoch", int64(b.epoch))),
-		LeaderEpoch: model.Epoch(a.num("epoch", int64(w.ctl.leaderEpoch))), Offset: a.offset("offset", 0),
+		LeaderEpoch: model.Epoch(a.num("epoch", int64(w.ctl.LeaderEpoch))), Offset: a.offset("offset", 0),
 		LastEpoch: model.Epoch(a.num("last-epoch", -1)), LogStart: a.offset("start", 0), MaxBytes: 1 << 20, Answering: true,
 	}
 	in.Pos = to.log.locate(in.Offset)

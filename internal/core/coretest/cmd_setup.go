@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/core/coretest/controltest"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
@@ -25,26 +26,26 @@ func (w *World) cmdPartition(a *args) error {
 	minISR := int(a.num("min-isr", 1))
 	w.cfg = partition.Config{LagMax: a.duration("lag-max", 30*time.Second), HWMode: hwMode(a), MinISR: minISR}
 	c := &w.ctl
-	*c = controller{
-		replicas: a.ids("replicas"), isr: a.ids("isr"), elr: a.ids("elr"), minISR: minISR,
-		leader: model.BrokerID(a.num("leader", -1)), leaderEpoch: model.Epoch(a.num("epoch", 0)),
-		lastKnown: model.NoBroker, registered: map[model.BrokerID]partition.Peer{}, nextEpoch: 100,
+	c.Controller = controltest.Controller{
+		Replicas: a.ids("replicas"), ISR: a.ids("isr"), ELR: a.ids("elr"), MinISR: minISR,
+		Leader: model.BrokerID(a.num("leader", -1)), LeaderEpoch: model.Epoch(a.num("epoch", 0)),
+		Registered: map[model.BrokerID]partition.Peer{}, NextEpoch: 100,
 	}
-	if c.isr == nil {
-		c.isr = slices.Clone(c.replicas)
+	if c.ISR == nil {
+		c.ISR = slices.Clone(c.Replicas)
 	}
 	racks, _ := a.vals("racks")
-	for i, id := range append(slices.Clone(c.replicas), a.ids("spares")...) {
+	for i, id := range append(slices.Clone(c.Replicas), a.ids("spares")...) {
 		b := &broker{id: id, peers: partition.Peers{}}
-		b.log = uniform(a.offset("leo", 0), c.leaderEpoch)
+		b.log = uniform(a.offset("leo", 0), c.LeaderEpoch)
 		w.brokers = append(w.brokers, b)
-		c.nextEpoch++
-		b.epoch = c.nextEpoch
+		c.NextEpoch++
+		b.epoch = c.NextEpoch
 		peer := partition.Peer{Epoch: b.epoch}
 		if i < len(racks) {
 			peer.Rack = racks[i]
 		}
-		c.registered[id] = peer
+		c.Registered[id] = peer
 	}
 	for line := range strings.Lines(a.input) {
 		if err := w.setDisk(a, strings.Fields(line)); err != nil {
@@ -59,7 +60,7 @@ func (w *World) open() error {
 	quiet := w.quiet
 	w.quiet = true
 	for _, b := range w.brokers {
-		if slices.Contains(w.ctl.replicas, b.id) {
+		if slices.Contains(w.ctl.Replicas, b.id) {
 			w.start(b, b.log.hw)
 		} else {
 			b.log = disk{}
@@ -137,7 +138,7 @@ func (w *World) setDisk(a *args, fields []string) error {
 // cmdConfigure changes topic configs: configure min-isr=2
 func (w *World) cmdConfigure(a *args) error {
 	w.cfg.MinISR = int(a.num("min-isr", 1))
-	w.ctl.minISR = w.cfg.MinISR
+	w.ctl.MinISR = w.cfg.MinISR
 	for _, b := range w.brokers {
 		if b.live() {
 			w.step(b, &partition.Configure{MinISR: w.cfg.MinISR}, nil)

@@ -28,15 +28,13 @@ func (w *World) cmdHeal(*args) error {
 		if b.p != nil {
 			w.runJobs(b)
 		}
-		peer := w.ctl.registered[b.id]
-		peer.Fenced, peer.ShuttingDown = false, false
-		w.ctl.registered[b.id] = peer
+		w.ctl.Registered[b.id] = partition.Peer{Epoch: b.epoch}
 	}
-	w.ctl.electIfNone()
+	w.ctl.ElectIfNone()
 	w.publish(nil)
 	w.settle()
-	if w.ctl.leader == model.NoBroker {
-		id := w.ctl.replicas[0]
+	if w.ctl.Leader == model.NoBroker {
+		id := w.ctl.Replicas[0]
 		if err := w.force(id, []model.BrokerID{id}); err != nil {
 			return err
 		}
@@ -85,11 +83,11 @@ func (w *World) healRound() {
 }
 
 func (w *World) converged() bool {
-	leader := w.broker(w.ctl.leader)
+	leader := w.broker(w.ctl.Leader)
 	end := leader.p.Marks().LEO
-	for _, id := range w.ctl.replicas {
+	for _, id := range w.ctl.Replicas {
 		b := w.broker(id)
-		if m := b.p.Marks(); m.LEO != end || m.HW != end || !slices.Contains(w.ctl.isr, id) {
+		if m := b.p.Marks(); m.LEO != end || m.HW != end || !slices.Contains(w.ctl.ISR, id) {
 			return false
 		}
 	}

@@ -226,7 +226,7 @@ func (w *World) running(a *args) (*broker, error) {
 
 // presumed is the broker of key to, else the controller's leader.
 func (w *World) presumed(a *args, key string) (*broker, error) {
-	b := w.broker(model.BrokerID(a.num(key, int64(w.ctl.leader))))
+	b := w.broker(model.BrokerID(a.num(key, int64(w.ctl.Leader))))
 	if b == nil || !b.live() {
 		return nil, fmt.Errorf("no such broker runs")
 	}

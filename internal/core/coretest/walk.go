@@ -282,7 +282,7 @@ func (k *walker) restart() string {
 
 func (k *walker) fence() string {
 	b := k.any(func(b *broker) bool {
-		return !k.w.ctl.registered[b.id].Fenced && (b.down || k.chance(20))
+		return !k.w.ctl.Registered[b.id].Fenced && (b.down || k.chance(20))
 	})
 	if b == nil {
 		return ""
@@ -291,7 +291,7 @@ func (k *walker) fence() string {
 }
 
 func (k *walker) unfence() string {
-	b := k.any(func(b *broker) bool { return !b.down && k.w.ctl.registered[b.id].Fenced })
+	b := k.any(func(b *broker) bool { return !b.down && k.w.ctl.Registered[b.id].Fenced })
 	if b == nil {
 		return ""
 	}
@@ -303,13 +303,13 @@ func (k *walker) unfence() string {
 func (k *walker) elect() string {
 	c := &k.w.ctl
 	b := k.any(func(b *broker) bool {
-		return !b.down && !b.lossy && c.acceptable(b.id) && slices.Contains(c.isr, b.id)
+		return !b.down && !b.lossy && c.Acceptable(b.id) && slices.Contains(c.ISR, b.id)
 	})
 	if b != nil {
 		return fmt.Sprintf("elect %d %s", b.id, k.hearers())
 	}
-	b = k.any(func(b *broker) bool { return b.live() && slices.Contains(c.replicas, b.id) && c.acceptable(b.id) })
-	if b == nil || c.leader != model.NoBroker || k.chance(70) {
+	b = k.any(func(b *broker) bool { return b.live() && slices.Contains(c.Replicas, b.id) && c.Acceptable(b.id) })
+	if b == nil || c.Leader != model.NoBroker || k.chance(70) {
 		return ""
 	}
 	return fmt.Sprintf("elect %d isr=(%d) %s", b.id, b.id, k.hearers())
@@ -321,16 +321,16 @@ func (k *walker) assign() string {
 	c := &k.w.ctl
 	var replicas []model.BrokerID
 	out := k.any(func(b *broker) bool {
-		rest := without(c.isr, b.id)
-		return slices.Contains(c.replicas, b.id) && len(rest) >= min(c.minISR, len(c.replicas)-1) &&
-			len(rest) > 0 && !slices.Contains(c.elr, b.id)
+		rest := without(c.ISR, b.id)
+		return slices.Contains(c.Replicas, b.id) && len(rest) >= min(c.MinISR, len(c.Replicas)-1) &&
+			len(rest) > 0 && !slices.Contains(c.ELR, b.id)
 	})
-	in := k.any(func(b *broker) bool { return !slices.Contains(c.replicas, b.id) })
+	in := k.any(func(b *broker) bool { return !slices.Contains(c.Replicas, b.id) })
 	switch {
 	case in != nil && (k.chance(50) || out == nil):
-		replicas = append(slices.Clone(c.replicas), in.id)
-	case out != nil && len(c.replicas) > 2:
-		replicas = without(c.replicas, out.id)
+		replicas = append(slices.Clone(c.Replicas), in.id)
+	case out != nil && len(c.Replicas) > 2:
+		replicas = without(c.Replicas, out.id)
 	default:
 		return ""
 	}

@@ -1,6 +1,6 @@
-// Package coretest plays scripts and random walks on the replication core: a few
-// brokers with one partition, a controller, a network that loses and delays, and
-// checkers after every command.
+// Package coretest plays the replication core through the life of a cluster. Its
+// commands come from scripts or from chance: a few brokers with one partition, a
+// controller, a network that loses and delays, and checkers after every command.
 package coretest
 
 import (

@@ -161,6 +161,13 @@ func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 		p.refuseStopped(in)
 		return p.out.Ready
 	}
+	p.take(in, wall)
+	p.check(before, epoch)
+	return p.out.Ready
+}
+
+// take hands the input to its method.
+func (p *Partition) take(in Input, wall model.Millis) {
 	switch in := in.(type) {
 	case *Assign:
 		p.assign(in)
@@ -193,8 +200,6 @@ func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 	default:
 		panic(fmt.Sprintf("partition: unknown input %T", in))
 	}
-	p.check(before, epoch)
-	return p.out.Ready
 }
 
 // refuseStopped answers an input to a replica that is gone.

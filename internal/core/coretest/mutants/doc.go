@@ -1,5 +1,5 @@
-// Package mutants removes the rules of the cores one by one and shows that a
-// script or a seed notices (R11.1).
+// Package mutants removes the rules of the cores one by one. A script or a seed
+// must notice each (R11.1).
 //
 // It has tests only. The plain test checks that every patch still fits the
 // source; with -mutants each patched core is built and tested:

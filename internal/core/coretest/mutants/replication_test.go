@@ -138,25 +138,25 @@ var replication = []mutant{
 	}, replicated},
 }
 
-const world = "internal/core/coretest/controller.go"
+const world = "internal/core/coretest/controltest/controller.go"
 
 // worldController are the controller's rules that replication rests on, in the
 // small controller of the script environment: they show that the checkers see
 // what the replication core alone cannot prevent.
 var worldController = []mutant{
 	{"R5.8", "no compare-and-swap on the partition epoch", []edit{
-		{world, "	case p.PartitionEpoch < c.partitionEpoch:\n		return model.ErrInvalidUpdateVersion\n", ""},
+		{world, "	case p.PartitionEpoch < c.PartitionEpoch:\n		return model.ErrInvalidUpdateVersion\n", ""},
 	}, replicated},
 	{"R5.8", "the broker epoch of a member is not compared", []edit{
-		{world, "m.Epoch != model.UnknownBrokerEpoch && m.Epoch != c.registered[m.ID].Epoch || ", ""},
+		{world, "m.Epoch != model.UnknownBrokerEpoch && m.Epoch != c.Registered[m.ID].Epoch || ", ""},
 	}, replicated},
 	{"R6.10", "a full ISR does not clear the ELR", []edit{
-		{world, "	if len(c.isr) >= c.effectiveMinISR() {\n		return\n	}\n", ""},
+		{world, "	if len(c.ISR) >= c.EffectiveMinISR() {\n		return\n	}\n", ""},
 	}, replicated},
 	{"R6.12", "an unclean restart keeps its claim", []edit{
-		{world, "!slices.Contains(c.isr, id) && id != unclean", "!slices.Contains(c.isr, id)"},
+		{world, "!slices.Contains(c.ISR, id) && id != unclean", "!slices.Contains(c.ISR, id)"},
 	}, replicated},
 	{"R6.8", "a replica that leaves costs no leader epoch", []edit{
-		{world, "c.leader != leader || shrunk", "c.leader != leader || shrunk && c.leader < 0"},
+		{world, "c.Leader != leader || shrunk", "c.Leader != leader || shrunk && c.Leader < 0"},
 	}, replicated},
 }
