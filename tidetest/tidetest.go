@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -40,6 +41,12 @@ func Racks(racks ...string) Option {
 	return func(o *cluster.Options) { o.Racks = racks }
 }
 
+// InMemory puts the cluster's network into memory, so that the test may run in a
+// synctest bubble on a fake clock. Clients reach it with Cluster.Dial.
+func InMemory() Option {
+	return func(o *cluster.Options) { o.Memory = true }
+}
+
 // Log receives what an operator would read.
 func Log(l *slog.Logger) Option {
 	return func(o *cluster.Options) { o.Log = l }
@@ -65,6 +72,11 @@ func New(t testing.TB, brokers int, opts ...Option) *Cluster {
 
 // Addrs are the brokers' addresses, in order of their ids: a client's seeds.
 func (c *Cluster) Addrs() []string { return c.c.Addrs() }
+
+// Dial connects to a broker: the dialer of a client of an InMemory cluster.
+func (c *Cluster) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	return c.c.Dial(ctx, addr)
+}
 
 // CreateTopic creates a topic and waits until every partition is replicated.
 // config is Kafka's topic keys; nil is fine.

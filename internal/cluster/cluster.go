@@ -36,6 +36,9 @@ type Options struct {
 	// Faults puts gates in front of every connection, for Pause and Cut. They
 	// cost some speed.
 	Faults bool
+	// Memory puts the network into memory, for a test's fake clock: clients dial
+	// with Cluster.Dial.
+	Memory bool
 	Log    *slog.Logger
 	Events node.Observer
 }
@@ -87,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Cluster{opts: o, net: newNetwork()}
+	c := &Cluster{opts: o, net: newNetwork(o.Memory)}
 	listeners, err := c.layOut()
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (c *Cluster) layOut() (all []sockets, err error) {
 		if c.opts.Port != 0 {
 			port = c.opts.Port + i
 		}
-		s, err := open(port)
+		s, err := c.open(port)
 		if err != nil {
 			return all, err
 		}
@@ -144,12 +147,12 @@ func (c *Cluster) layOut() (all []sockets, err error) {
 	return all, c.format()
 }
 
-func open(port int) (sockets, error) {
-	client, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+func (c *Cluster) open(port int) (sockets, error) {
+	client, err := c.net.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return sockets{}, fmt.Errorf("cannot listen on port %d: choose another with --port (%w)", port, err)
 	}
-	ctrl, err := net.Listen("tcp", "127.0.0.1:0")
+	ctrl, err := c.net.listen("127.0.0.1:0")
 	if err != nil {
 		client.Close()
 		return sockets{}, fmt.Errorf("open a controller port: %w", err)
@@ -212,7 +215,7 @@ func (c *Cluster) boot(ctx context.Context, m *member, s sockets) error {
 	}
 	o := node.Options{Config: cfg, Log: c.opts.Log, Events: c.opts.Events,
 		BrokerListener: s.client, ControllerListener: s.ctrl}
-	if c.opts.Faults {
+	if c.opts.Faults || c.opts.Memory {
 		o.BrokerListener, o.ControllerListener = c.net.wrap(m.id, s.client), c.net.wrap(m.id, s.ctrl)
 		o.Dial = c.net.dialer(m.id)
 	}
@@ -240,6 +243,11 @@ func (c *Cluster) Addrs() []string {
 		out = append(out, m.clientAddr)
 	}
 	return out
+}
+
+// Dial connects to a node as a client does.
+func (c *Cluster) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return c.net.dial(ctx, addr)
 }
 
 // Node returns a running node, or nil.
@@ -306,10 +314,10 @@ func (c *Cluster) Restart(ctx context.Context, id int) error {
 		return fmt.Errorf("node %d is running", id)
 	}
 	var s sockets
-	if s.client, err = listenAgain(m.clientAddr); err != nil {
+	if s.client, err = c.listenAgain(m.clientAddr); err != nil {
 		return err
 	}
-	if s.ctrl, err = listenAgain(m.ctrlAddr); err != nil {
+	if s.ctrl, err = c.listenAgain(m.ctrlAddr); err != nil {
 		s.close()
 		return err
 	}
@@ -317,8 +325,8 @@ func (c *Cluster) Restart(ctx context.Context, id int) error {
 	return c.boot(ctx, m, s)
 }
 
-func listenAgain(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+func (c *Cluster) listenAgain(addr string) (net.Listener, error) {
+	l, err := c.net.listen(addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s again: %w", addr, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/memnet"
 )
 
 // network is the sockets of a cluster in one process, with gates that hold
@@ -14,6 +15,9 @@ import (
 // each other. A held byte is not lost; it arrives when the gate opens, as TCP
 // would deliver it.
 type network struct {
+	listen func(addr string) (net.Listener, error)
+	dial   func(ctx context.Context, addr string) (net.Conn, error)
+
 	mu     sync.Mutex
 	owner  map[string]model.BrokerID // address -> node
 	paused map[model.BrokerID]*gate
@@ -21,9 +25,20 @@ type network struct {
 	conns  map[*gatedConn]struct{}
 }
 
-func newNetwork() *network {
-	return &network{owner: map[string]model.BrokerID{}, paused: map[model.BrokerID]*gate{},
+func newNetwork(memory bool) *network {
+	n := &network{owner: map[string]model.BrokerID{}, paused: map[model.BrokerID]*gate{},
 		cuts: map[[2]model.BrokerID]*gate{}, conns: map[*gatedConn]struct{}{}}
+	if memory {
+		m := memnet.New()
+		n.listen, n.dial = m.Listen, m.Dial
+		return n
+	}
+	n.listen = func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+	n.dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	return n
 }
 
 // place notes the addresses of a node.
@@ -99,8 +114,7 @@ func (n *network) dialer(from model.BrokerID) func(ctx context.Context, addr str
 				return nil, fmt.Errorf("dial %s: %w", addr, ctx.Err())
 			}
 		}
-		var d net.Dialer
-		nc, err := d.DialContext(ctx, "tcp", addr)
+		nc, err := n.dial(ctx, addr)
 		if err != nil {
 			return nil, err
 		}

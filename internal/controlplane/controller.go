@@ -63,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	c.loop = l
 	c.served = c.versions()
 	c.server = transport.NewServer(o.Listener, transport.Options{Name: o.ListenerName, Versions: c.served, Log: o.Log})
-	c.forward = &forwarder{self: o.NodeID, pub: c.pub, local: c.Submit, closed: c.done}
+	c.forward = &forwarder{self: o.NodeID, pub: c.pub, local: c.Submit, closed: c.done, dialWith: o.Dial}
 	if err := l.publish(); err != nil {
 		c.release()
 		o.Listener.Close()

@@ -28,6 +28,7 @@ type download struct {
 	fs          vfs.FS
 	dir         string
 	addr        string
+	dialWith    Dial
 	clusterID   string
 	nodeID      model.BrokerID
 	directoryID model.UUID
@@ -37,7 +38,7 @@ type download struct {
 // run returns when the checkpoint file has its name, or with an error and no
 // file.
 func (d *download) run(ctx context.Context, id projection.ID) error {
-	client, err := transport.Dial(ctx, d.addr, transport.ClientOptions{DialTimeout: dialTimeout})
+	client, err := transport.Dial(ctx, d.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: d.dialWith})
 	if err != nil {
 		return err
 	}

@@ -200,7 +200,7 @@ func (f *follower) install(ctx context.Context, client *transport.Client, id pro
 		return fmt.Errorf("the leader offers a checkpoint that ends at %d, below the committed %d", id.End, f.img.Read())
 	}
 	d := download{
-		fs: f.o.FS, dir: f.o.Dir, addr: f.lead.addr, clusterID: f.o.ClusterID,
+		fs: f.o.FS, dir: f.o.Dir, addr: f.lead.addr, dialWith: f.o.Dial, clusterID: f.o.ClusterID,
 		nodeID: f.o.NodeID, directoryID: f.o.DirectoryID, epoch: f.lead.epoch,
 	}
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)

@@ -22,7 +22,8 @@ type forwarder struct {
 	local  func(context.Context, kmsg.Request) (kmsg.Response, error) // nil: an observer
 	closed <-chan struct{}
 
-	lanes [lanes]lane
+	dialWith Dial
+	lanes    [lanes]lane
 }
 
 // lane is one connection.
@@ -136,7 +137,7 @@ func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.
 		return nil, errClosed
 	default:
 	}
-	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: dialTimeout})
+	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: f.dialWith})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (l *loop) offered(ev offer) {
 	l.incoming.cancel, l.incoming.offer = cancel, ev
 	id := projection.ID{End: snap.End, Epoch: snap.Epoch}
 	d := download{
-		fs: l.fs, dir: l.o.Dir, addr: addr, clusterID: l.o.ClusterID,
+		fs: l.fs, dir: l.o.Dir, addr: addr, dialWith: l.o.Dial, clusterID: l.o.ClusterID,
 		nodeID: l.o.NodeID, directoryID: l.o.DirectoryID, epoch: model.Epoch(ev.message.GetTerm()),
 	}
 	l.incoming.group.Go(func() {

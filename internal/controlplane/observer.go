@@ -104,7 +104,7 @@ func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) {
 	f.pub = newBroadcast(f.img)
 	run, quit := context.WithCancel(context.Background())
 	ob := &Observer{o: o, pub: f.pub, ready: f.ready, quit: quit, done: make(chan struct{}), follower: f}
-	ob.forward = &forwarder{self: o.NodeID, pub: f.pub, closed: ob.done}
+	ob.forward = &forwarder{self: o.NodeID, pub: f.pub, closed: ob.done, dialWith: o.Dial}
 	go func() {
 		ob.err = f.run(run)
 		close(ob.done)
@@ -273,7 +273,7 @@ func (f *follower) lostLeader() {
 // follow fetches from one node until it fails or another one leads. It reports
 // whether the next try is to be made at once.
 func (f *follower) follow(ctx context.Context, addr string) (bool, error) {
-	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: f.o.FetchTimeout})
+	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: f.o.FetchTimeout, Dial: f.o.Dial})
 	if err != nil {
 		return false, err
 	}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"time"
@@ -59,12 +60,18 @@ type Options struct {
 	// UNSUPPORTED_VERSION and leaves the API out of ApiVersions. It must not
 	// block.
 	DescribeConfigs func(req *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse
+	// Dial replaces the TCP dialer, for every connection that is opened here.
+	Dial Dial
 	// Tick is the unit of raft time (default 100 ms); an election takes 10 to 20
 	// ticks without news of the leader.
 	Tick time.Duration
 	Log  *slog.Logger // default: discarded
 	FS   vfs.FS       // default: vfs.OS
 }
+
+// Dial opens a connection to HOST:PORT; nil is TCP. A refused dial must satisfy
+// transport.Refused.
+type Dial func(ctx context.Context, addr string) (net.Conn, error)
 
 // ObserverOptions says which quorum an observer follows.
 type ObserverOptions struct {
@@ -83,6 +90,8 @@ type ObserverOptions struct {
 	// SnapshotBytes makes a checkpoint after so many bytes of new records
 	// (default 20 MiB).
 	SnapshotBytes int64
-	Log           *slog.Logger // default: discarded
-	FS            vfs.FS       // default: vfs.OS
+	// Dial replaces the TCP dialer.
+	Dial Dial
+	Log  *slog.Logger // default: discarded
+	FS   vfs.FS       // default: vfs.OS
 }

@@ -34,6 +34,7 @@ type peer struct {
 	addr      string
 	clusterID string
 	self      model.BrokerID
+	dial      Dial
 	post      func(any) bool // hands an event to the loop
 
 	mu    sync.Mutex
@@ -64,10 +65,10 @@ func address(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-func startPeer(v Voter, clusterID string, self model.BrokerID, post func(any) bool) *peer {
+func startPeer(v Voter, clusterID string, self model.BrokerID, dial Dial, post func(any) bool) *peer {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &peer{
-		id: v.ID, addr: address(v.Host, v.Port), clusterID: clusterID, self: self, post: post,
+		id: v.ID, addr: address(v.Host, v.Port), clusterID: clusterID, self: self, dial: dial, post: post,
 		wake: make(chan struct{}, 1), stop: cancel,
 	}
 	p.done.Add(1)
@@ -102,7 +103,7 @@ func (p *peer) take() []*pb.Message {
 func (p *peer) run(ctx context.Context) {
 	delay := redialMin
 	for ctx.Err() == nil {
-		client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout})
+		client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: p.dial})
 		if err != nil {
 			p.take() // stale by the time that the peer is back
 			p.post(peerDown{p.id, transport.Refused(err)})
@@ -191,7 +192,7 @@ func (p *peer) install(m *pb.Message) {
 }
 
 func (p *peer) offer(ctx context.Context, m *pb.Message) bool {
-	client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout})
+	client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: p.dial})
 	if err != nil {
 		return false
 	}

@@ -96,11 +96,16 @@ func (p *probes) start(l *loop, probe controller.Probe) {
 }
 
 // dialer tries whether somebody listens at an address; stop ends all attempts.
-func dialer() (dial func(addr string) error, stop func()) {
+func dialer(with Dial) (dial func(addr string) error, stop func()) {
 	ctx, stop := context.WithCancel(context.Background())
-	d := net.Dialer{Timeout: probeTimeout}
+	if with == nil {
+		d := net.Dialer{}
+		with = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
+	}
 	return func(addr string) error {
-		conn, err := d.DialContext(ctx, "tcp", addr)
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		conn, err := with(ctx, addr)
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func (c *Controller) recover() (*loop, error) {
 		l.dir.Close()
 		return nil, err
 	}
-	l.probes.dial, c.stopDial = dialer()
+	l.probes.dial, c.stopDial = dialer(o.Dial)
 	c.readers = newReaders(o.Log, o.ClusterID)
 	c.pub = newBroadcast(l.img)
 	l.readers, l.pub = c.readers, c.pub

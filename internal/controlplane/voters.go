@@ -126,7 +126,7 @@ func (l *loop) connectPeers() {
 			old.stop() // its goroutine ends by itself; close waits for it
 			l.peers.retired = append(l.peers.retired, old)
 		}
-		l.peers.byID[w.ID] = startPeer(w, l.o.ClusterID, l.o.NodeID, l.post)
+		l.peers.byID[w.ID] = startPeer(w, l.o.ClusterID, l.o.NodeID, l.o.Dial, l.post)
 	}
 	for id, p := range l.peers.byID {
 		if !keep[id] {

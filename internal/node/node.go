@@ -129,7 +129,7 @@ func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
 		return controlplane.StartObserver(ctx, controlplane.ObserverOptions{
 			NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 			Voters: voters, Bootstrap: bootstrap, FetchTimeout: n.cfg.QuorumFetchTimeout,
-			SnapshotBytes: n.cfg.MetadataSnapshotBytes, Log: n.log,
+			SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
 		})
 	}
 	l := n.opts.ControllerListener
@@ -147,7 +147,7 @@ func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
 	return controlplane.Start(ctx, controlplane.Options{
 		NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 		Voters: voters, Listener: l, ListenerName: n.cfg.ControllerListenerNames[0], Host: adv.Host, Port: adv.Port,
-		Core: controllerConfig(n.cfg), SnapshotBytes: n.cfg.MetadataSnapshotBytes, Log: n.log,
+		Core: controllerConfig(n.cfg), SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
 	})
 }
 

@@ -1,0 +1,296 @@
+// Package memnet is a network in memory: listeners, connections with deadlines,
+// refused dials. Its goroutines block only on channels of their own, so that a
+// test's fake clock can move while they wait.
+package memnet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Network is a set of listeners that can reach each other. Addresses look like
+// loopback ones.
+type Network struct {
+	mu        sync.Mutex
+	listeners map[string]*listener
+	nextPort  int
+}
+
+// New returns an empty network.
+func New() *Network { return &Network{listeners: map[string]*listener{}, nextPort: 10000} }
+
+// firstClientPort is where the ports of dialling ends begin.
+const firstClientPort = 40000
+
+// Listen opens addr, HOST:PORT; port 0 takes one that is free. Error: address in
+// use.
+func (n *Network) Listen(addr string) (net.Listener, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for tcp.Port == 0 {
+		n.nextPort++
+		if _, taken := n.listeners[fmt.Sprintf("%s:%d", tcp.IP, n.nextPort)]; !taken {
+			tcp.Port = n.nextPort
+		}
+	}
+	key := tcp.String()
+	if _, taken := n.listeners[key]; taken {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: tcp, Err: syscall.EADDRINUSE}
+	}
+	l := &listener{net: n, addr: tcp, key: key, accept: make(chan net.Conn, 128), closed: make(chan struct{})}
+	n.listeners[key] = l
+	return l, nil
+}
+
+// Dial connects to a listener. Error: connection refused when nobody listens.
+func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	n.mu.Lock()
+	l := n.listeners[tcp.String()]
+	n.nextPort++
+	local := &net.TCPAddr{IP: tcp.IP, Port: firstClientPort + n.nextPort%20000}
+	n.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: tcp, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	if l == nil {
+		return nil, refused
+	}
+	near, far := Pipe(local, tcp)
+	select {
+	case l.accept <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, refused
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type listener struct {
+	net    *Network
+	addr   *net.TCPAddr
+	key    string
+	accept chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept returns the next connection.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accept:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close refuses further dials and resets what was not accepted.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		l.net.mu.Lock()
+		delete(l.net.listeners, l.key)
+		l.net.mu.Unlock()
+		close(l.closed)
+		for {
+			select {
+			case c := <-l.accept:
+				c.Close()
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// Addr is the listener's address.
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// Pipe returns the two ends of a connection between two addresses.
+func Pipe(near, far net.Addr) (net.Conn, net.Conn) {
+	a, b := newStream(), newStream()
+	return &conn{in: a, out: b, local: near, remote: far, readLimit: newLimit(), writeLimit: newLimit()},
+		&conn{in: b, out: a, local: far, remote: near, readLimit: newLimit(), writeLimit: newLimit()}
+}
+
+// streamSize is how many bytes wait in one direction before writers do.
+const streamSize = 1 << 20
+
+// stream is one direction of a connection: a bounded buffer of bytes.
+type stream struct {
+	mu     sync.Mutex
+	buf    []byte
+	done   bool          // the writer closed: EOF after the buffer
+	broken bool          // the reader closed: writes fail
+	change chan struct{} // closed and replaced at each change
+}
+
+func newStream() *stream { return &stream{change: make(chan struct{})} }
+
+// changed wakes everybody; the caller holds mu.
+func (s *stream) changed() {
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+type conn struct {
+	in, out               *stream
+	local, remote         net.Addr
+	readLimit, writeLimit *limit
+	once                  sync.Once
+}
+
+// Read returns bytes, io.EOF after the other end closed, or a timeout.
+func (c *conn) Read(b []byte) (int, error) {
+	for {
+		c.in.mu.Lock()
+		switch {
+		case c.in.broken:
+			c.in.mu.Unlock()
+			return 0, net.ErrClosed
+		case len(c.in.buf) > 0:
+			n := copy(b, c.in.buf)
+			c.in.buf = c.in.buf[n:]
+			if len(c.in.buf) == 0 {
+				c.in.buf = nil
+			}
+			c.in.changed()
+			c.in.mu.Unlock()
+			return n, nil
+		case c.in.done:
+			c.in.mu.Unlock()
+			return 0, io.EOF
+		}
+		change := c.in.change
+		c.in.mu.Unlock()
+		if err := c.readLimit.wait(change); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Write takes bytes while there is room, or fails with EPIPE or a timeout.
+func (c *conn) Write(b []byte) (int, error) {
+	sent := 0
+	for len(b) > 0 {
+		c.out.mu.Lock()
+		switch {
+		case c.out.done:
+			c.out.mu.Unlock()
+			return sent, net.ErrClosed
+		case c.out.broken:
+			c.out.mu.Unlock()
+			return sent, &net.OpError{Op: "write", Net: "tcp", Addr: c.remote, Err: syscall.EPIPE}
+		}
+		if room := streamSize - len(c.out.buf); room > 0 {
+			n := min(room, len(b))
+			c.out.buf = append(c.out.buf, b[:n]...)
+			b, sent = b[n:], sent+n
+			c.out.changed()
+			c.out.mu.Unlock()
+			continue
+		}
+		change := c.out.change
+		c.out.mu.Unlock()
+		if err := c.writeLimit.wait(change); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// Close ends both directions.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		for _, s := range []*stream{c.in, c.out} {
+			s.mu.Lock()
+			if s == c.in {
+				s.broken = true
+			} else {
+				s.done = true
+			}
+			s.changed()
+			s.mu.Unlock()
+		}
+	})
+	return nil
+}
+
+// LocalAddr is the address of this end.
+func (c *conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the address of the other end.
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline bounds reads and writes.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.readLimit.set(t)
+	c.writeLimit.set(t)
+	return nil
+}
+
+// SetReadDeadline bounds reads.
+func (c *conn) SetReadDeadline(t time.Time) error { c.readLimit.set(t); return nil }
+
+// SetWriteDeadline bounds writes.
+func (c *conn) SetWriteDeadline(t time.Time) error { c.writeLimit.set(t); return nil }
+
+// limit is a deadline that can move while somebody waits.
+type limit struct {
+	mu    sync.Mutex
+	at    time.Time
+	moved chan struct{}
+}
+
+func newLimit() *limit { return &limit{moved: make(chan struct{})} }
+
+func (l *limit) set(t time.Time) {
+	l.mu.Lock()
+	l.at = t
+	close(l.moved)
+	l.moved = make(chan struct{})
+	l.mu.Unlock()
+}
+
+// wait returns nil when change is closed or the deadline moved, or the timeout.
+func (l *limit) wait(change <-chan struct{}) error {
+	l.mu.Lock()
+	at, moved := l.at, l.moved
+	l.mu.Unlock()
+	if at.IsZero() {
+		select {
+		case <-change:
+		case <-moved:
+		}
+		return nil
+	}
+	left := time.Until(at)
+	if left <= 0 {
+		return os.ErrDeadlineExceeded
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-change:
+	case <-moved:
+	case <-t.C:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}

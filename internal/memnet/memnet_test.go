@@ -1,0 +1,84 @@
+package memnet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func pair(t *testing.T) (net.Conn, net.Conn) {
+	t.Helper()
+	n := New()
+	l, err := n.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := n.Dial(context.Background(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return near, far
+}
+
+func TestBytesArriveAndThenTheEnd(t *testing.T) {
+	near, far := pair(t)
+	near.Write([]byte("hello"))
+	near.Close()
+	if got, err := io.ReadAll(far); err != nil || string(got) != "hello" {
+		t.Fatalf("read %q, %v", got, err)
+	}
+	if _, err := far.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+		t.Fatalf("write to a closed end: %v", err)
+	}
+}
+
+func TestADialIsRefusedWhereNobodyListens(t *testing.T) {
+	n := New()
+	l, _ := n.Listen("127.0.0.1:0")
+	addr := l.Addr().String()
+	l.Close()
+	if _, err := n.Dial(context.Background(), addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("dial: %v", err)
+	}
+	if _, err := n.Listen(addr); err != nil {
+		t.Fatalf("listen again: %v", err)
+	}
+}
+
+func TestADeadlineEndsAReadOnAFakeClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, _ := pair(t)
+		start := time.Now()
+		near.SetReadDeadline(start.Add(time.Hour))
+		_, err := near.Read(make([]byte, 1))
+		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Hour {
+			t.Fatalf("read ended after %v with %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestAFullStreamHoldsItsWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := pair(t)
+		wrote := make(chan struct{})
+		go func() { near.Write(make([]byte, streamSize+1)); close(wrote) }()
+		synctest.Wait()
+		select {
+		case <-wrote:
+			t.Fatal("more than the stream holds was written before a read")
+		default:
+		}
+		io.ReadFull(far, make([]byte, 10))
+		<-wrote
+	})
+}

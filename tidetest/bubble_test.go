@@ -1,0 +1,32 @@
+package tidetest_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-log/tidemark/tidetest"
+)
+
+func TestAClusterRunsOnAFakeClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tidetest.New(t, 3, tidetest.InMemory())
+		c.CreateTopic("orders", 1, 3, nil)
+		cl := client(t, c, kgo.Dialer(c.Dial))
+		produce(t, cl, "orders", "a")
+		start := time.Now()
+		old := c.Leader("orders", 0)
+		c.Pause(old)
+		c.WaitLeader("orders", 0, old)
+		if d := time.Since(start); d < time.Second || d > 4*time.Second {
+			t.Errorf("a frozen leader was replaced after %v; its session lasts 2 s", d)
+		}
+		produce(t, cl, "orders", "b")
+		c.Resume(old)
+		c.WaitISR("orders", 0, 1, 2, 3)
+		fmt.Println("fake time passed:", time.Since(start))
+	})
+}
