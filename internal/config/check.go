@@ -162,8 +162,3 @@ func readInt(value string) int64 {
 }
 
 func readBool(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "true") }
-
-func readFloat(value string) float64 {
-	f, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	return f
-}

@@ -49,42 +49,28 @@ type Config struct {
 	HTTPListen              string // tidemark.http.listen: HOST:PORT of /metrics, /healthz and /debug/pprof; empty is off
 
 	// Where the controllers are.
-	QuorumVoters           []Voter    // static voters; empty with a dynamic quorum
-	QuorumBootstrap        []Endpoint // controller.quorum.bootstrap.servers
-	QuorumElectionTimeout  time.Duration
-	QuorumElectionBackoff  time.Duration
-	QuorumFetchTimeout     time.Duration
-	QuorumRequestTimeout   time.Duration
-	QuorumRetryBackoff     time.Duration
-	QuorumFetchMaxBytes    int32
-	QuorumSnapshotMaxBytes int32
+	QuorumVoters          []Voter    // static voters; empty with a dynamic quorum
+	QuorumBootstrap       []Endpoint // controller.quorum.bootstrap.servers
+	QuorumElectionTimeout time.Duration
+	QuorumFetchTimeout    time.Duration
 
 	// Where it writes.
 	LogDir             string
 	MetadataLogDir     string // metadata.log.dir, or LogDir; see MetadataDir
 	RecoveryThreads    int    // num.recovery.threads.per.data.dir
 	RetentionCheck     time.Duration
-	FlushScheduler     time.Duration // log.flush.scheduler.interval.ms
 	RecoveryCheckpoint time.Duration // log.flush.offset.checkpoint.interval.ms
 	LogStartCheckpoint time.Duration // log.flush.start.offset.checkpoint.interval.ms
 	HWCheckpoint       time.Duration // replica.high.watermark.checkpoint.interval.ms
 
 	// The metadata log.
-	MetadataSnapshotBytes    int64 // metadata.log.max.record.bytes.between.snapshots
-	MetadataSnapshotInterval time.Duration
-	MetadataSegmentBytes     int64
-	MetadataSegmentAge       time.Duration
-	MetadataRetentionBytes   int64
-	MetadataRetention        time.Duration
-	MetadataMaxIdle          time.Duration // metadata.max.idle.interval.ms; 0 writes no NoOp records
+	MetadataSnapshotBytes int64 // metadata.log.max.record.bytes.between.snapshots
 
 	// The broker's life.
-	BrokerHeartbeatInterval    time.Duration
-	BrokerSessionTimeout       time.Duration
-	InitialRegistrationTimeout time.Duration
-	ControlledShutdown         bool
-	LivenessProbe              bool // broker.liveness.probe, R13.6
-	LogDirFailureTimeout       time.Duration
+	BrokerHeartbeatInterval time.Duration
+	BrokerSessionTimeout    time.Duration
+	ControlledShutdown      bool
+	LivenessProbe           bool // broker.liveness.probe, R13.6
 
 	// Replication.
 	ReplicaLagTimeMax            time.Duration
@@ -127,7 +113,6 @@ type Config struct {
 	MaxConnections         int
 	MaxConnectionsPerIP    int
 	QueuedMaxBytes         int64 // queued.max.request.bytes; 0 means no bound of its own
-	RequestTimeout         time.Duration
 	FetchMaxBytes          int32
 	FetchSessionSlots      int
 	MaxRequestPartitions   int // max.request.partition.size.limit

@@ -131,8 +131,6 @@ var topicMeanings = map[string]meaning{
 		func(t *Topic) *int { return &t.LZ4Level }),
 	"compression.zstd.level": topicNumber("The effort of zstd when a batch is compressed here.",
 		func(t *Topic) *int { return &t.ZstdLevel }),
-	"delete.retention.ms": topicSpan("How long a tombstone stays after compaction could have dropped it.",
-		func(t *Topic) *time.Duration { return &t.DeleteRetention }),
 	"file.delete.delay.ms": topicSpan("How long the files of a deleted segment stay on disk, for reads that are under way.",
 		func(t *Topic) *time.Duration { return &t.FileDelay }),
 	"flush.messages": topicNumber("Sync the log after this many records; 1 acknowledges nothing that is not on the disk.",
@@ -141,8 +139,6 @@ var topicMeanings = map[string]meaning{
 		func(t *Topic) *time.Duration { return &t.FlushInterval }),
 	"index.interval.bytes": topicNumber("About how many bytes of log lie between two entries of the offset index.",
 		func(t *Topic) *int32 { return &t.IndexInterval }),
-	"max.compaction.lag.ms": topicSpan("The longest time that a record may wait for compaction.",
-		func(t *Topic) *time.Duration { return &t.MaxCompactionLag }),
 	"max.decompressed.message.bytes": topicNumber("The largest size to which one compressed batch may unfold when it is checked.",
 		func(t *Topic) *int32 { return &t.MaxDecompressedBytes }),
 	"max.message.bytes": topicNumber("The largest batch that is accepted, in bytes as stored.",
@@ -155,16 +151,8 @@ var topicMeanings = map[string]meaning{
 		doc:   "Whose time a record bears: the producer's (CreateTime) or the broker's (LogAppendTime).",
 		topic: func(t *Topic, v string) { t.LogAppendTime = strings.TrimSpace(v) == "LogAppendTime" },
 	},
-	"min.cleanable.dirty.ratio": {
-		doc:   "The share of a compacted log that must be uncompacted before it is worth a pass.",
-		topic: func(t *Topic, v string) { t.MinCleanableRatio = readFloat(v) },
-	},
-	"min.compaction.lag.ms": topicSpan("The shortest time that a record stays as it was written.",
-		func(t *Topic) *time.Duration { return &t.MinCompactionLag }),
 	keyMinISR: topicNumber("How many replicas must be in sync before acks=all is accepted and the high watermark may move.",
 		func(t *Topic) *int { return &t.MinISR }),
-	"preallocate": topicFlag("Reserve the disk space of a segment when it is opened.",
-		func(t *Topic) *bool { return &t.Preallocate }),
 	"retention.bytes": topicNumber("How many bytes a partition keeps before its oldest segments go; -1 has no bound.",
 		func(t *Topic) *int64 { return &t.RetentionBytes }),
 	"retention.ms": topicSpan("How long a segment stays after its newest record; -1 keeps it for ever.",
@@ -181,14 +169,6 @@ var topicMeanings = map[string]meaning{
 		func(t *Topic) *time.Duration { return &t.SegmentAge }),
 	"unclean.leader.election.enable": topicFlag("Elect a replica that may lack committed records when no other is left; what it lacks is lost.",
 		func(t *Topic) *bool { return &t.UncleanElection }),
-	"leader.replication.throttled.replicas": {
-		doc:   "Replicas whose reading by followers counts against the leader's throttle.",
-		topic: func(t *Topic, v string) { t.LeaderThrottled = splitList(v) },
-	},
-	"follower.replication.throttled.replicas": {
-		doc:   "Replicas whose fetching counts against the follower's throttle.",
-		topic: func(t *Topic, v string) { t.FollowerThrottled = splitList(v) },
-	},
 }
 
 var codecs = map[string]Codec{

@@ -35,9 +35,8 @@ type Topic struct {
 	SegmentBytes   int32
 	SegmentAge     time.Duration // segment.ms
 	SegmentJitter  time.Duration
-	IndexBytes     int32 // segment.index.bytes
-	IndexInterval  int32 // index.interval.bytes
-	Preallocate    bool
+	IndexBytes     int32         // segment.index.bytes
+	IndexInterval  int32         // index.interval.bytes
 	FileDelay      time.Duration // file.delete.delay.ms
 
 	FlushMessages int64         // math.MaxInt64 leaves it to the system; 1 is the fsync class of R13.9
@@ -56,14 +55,6 @@ type Topic struct {
 
 	MinISR          int // min.insync.replicas
 	UncleanElection bool
-
-	DeleteRetention   time.Duration // delete.retention.ms of tombstones
-	MinCompactionLag  time.Duration
-	MaxCompactionLag  time.Duration
-	MinCleanableRatio float64
-
-	LeaderThrottled   []string // PARTITION:BROKER, or * for all
-	FollowerThrottled []string
 }
 
 // TopicConfig folds the overrides of a topic over the broker-level keys of
@@ -150,9 +141,16 @@ func ValidateTopicSet(overrides map[string]string) error {
 			return err
 		}
 	}
-	t := TopicConfig(nil, overrides)
-	if t.MinCompactionLag > t.MaxCompactionLag {
-		return fmt.Errorf("min.compaction.lag.ms is %v, which is more than max.compaction.lag.ms, %v: raise the one or lower the other", t.MinCompactionLag, t.MaxCompactionLag)
+	shortest, longest := lag("min.compaction.lag.ms", overrides), lag("max.compaction.lag.ms", overrides)
+	if shortest > longest {
+		return fmt.Errorf("min.compaction.lag.ms=%d is more than max.compaction.lag.ms=%d: raise the one or lower the other", shortest, longest)
 	}
 	return nil
+}
+
+// lag is the effective value of a topic key in milliseconds.
+func lag(key string, overrides map[string]string) int64 {
+	d, _ := Lookup(TopicResource, key)
+	v, _ := d.effective(nil, overrides)
+	return readInt(v)
 }
