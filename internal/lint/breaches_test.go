@@ -70,12 +70,12 @@ type (
 )`, 0},
 
 	{"words are spelled one way", "internal/node/a.go", `package node
-// The HWM of the high water mark.
+// The HWM of the high water mark, which kafka has.
 // A message is appended. TODO
 /* The ISR set
-   and its master. */`, 6},
+   and its master. */`, 7},
 	{"words are spelled one way", "internal/node/a.go", `package node
-// HW, the high watermark. An error message; flush.messages; the leader-epoch checkpoint.`, 0},
+// kafka is a name. HW, the high watermark. An error message; flush.messages; the leader-epoch checkpoint.`, 0},
 	{"words are spelled one way", "internal/core/quorum/a.go", `package quorum
 // A message of raft.`, 0},
 

@@ -167,7 +167,7 @@ var terms = []spelling{
 	{wrong: regexp.MustCompile(`(?i)\b(master|slave)s?\b`), right: "leader, follower"},
 	{wrong: regexp.MustCompile(`(?i)\b(white|black)list\w*\b`), right: "allow, deny"},
 	{wrong: regexp.MustCompile(`\b(zookeeper|Zookeeper)\b`), right: "ZooKeeper"},
-	{wrong: regexp.MustCompile(`\b(kafka|apache) (is|has|does|writes|reads|reports|says|uses)\b`), right: "Kafka, Apache"},
+	{wrong: regexp.MustCompile(`[a-z,] (kafka|apache) (is|has|does|writes|reads|reports|says|uses)\b`), right: "Kafka, Apache"},
 	{wrong: regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`), right: "done now, or an issue"},
 }
 

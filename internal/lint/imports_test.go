@@ -14,7 +14,7 @@ var floors = map[string]int{
 
 	"internal/core": 1,
 
-	"internal/record": 2, "internal/wire": 2, "internal/vfs": 2, "internal/config": 2, "internal/metrics": 2, "internal/explain": 2,
+	"internal/record": 2, "internal/wire": 2, "internal/vfs": 2, "internal/config": 2, "internal/metrics": 2, "internal/explain": 2, "internal/memnet": 2,
 
 	"internal/storage": 3, "internal/transport": 3,
 
