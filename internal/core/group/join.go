@@ -11,9 +11,8 @@ import (
 
 // Versions of JoinGroup from which on it behaves differently.
 const (
-	joinRebalanceTimeout = 1 // carries a rebalance timeout of its own
-	joinKnownMember      = 4 // a new member is given an id first (KIP-394)
-	joinSkipAssignment   = 9 // a leader can be told to keep the assignment (KIP-814)
+	joinKnownMember    = 4 // a new member is given an id first (KIP-394)
+	joinSkipAssignment = 9 // a leader can be told to keep the assignment (KIP-814)
 )
 
 // maxString is the longest string that records of the log can hold.
@@ -39,7 +38,7 @@ func (s *Shard) joinGroup(r Request, req *kmsg.JoinGroupRequest) {
 	resp.MemberID = req.MemberID
 	j := &joining{Request: r, req: req, resp: resp, sessionTimeout: millis(req.SessionTimeoutMillis)}
 	j.rebalanceTimeout = j.sessionTimeout
-	if req.Version >= joinRebalanceTimeout && req.RebalanceTimeoutMillis > 0 {
+	if req.RebalanceTimeoutMillis > 0 { // v0 has none
 		j.rebalanceTimeout = millis(req.RebalanceTimeoutMillis)
 	}
 	if err := s.checkJoin(j); err != model.None {

@@ -69,3 +69,14 @@ func TestWindowAgreesWithFullHistory(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkCheckAndApply(b *testing.B) {
+	s := New()
+	batch := Batch{ID: 1, Records: 10}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Check(batch, true)
+		s.Apply(batch)
+		batch.BaseSequence, batch.Base = (batch.LastSequence()+1)&0x7fffffff, batch.Last()+1
+	}
+}

@@ -171,12 +171,9 @@ func (p *Purgatory[K]) try(key K) {
 		if !w.op.TryComplete() {
 			continue
 		}
-		op, end := w.op, n == &l.head
+		op := w.op
 		p.leave(w)
-		op.Complete()
-		if end {
-			return // l may be gone, or another key's by now
-		}
+		op.Complete() // if w was the last one, l may serve another key from here on
 	}
 }
 

@@ -48,3 +48,21 @@ func TestIdleTurnCostsOneAllocation(t *testing.T) {
 		t.Errorf("%v allocations for an idle turn, %d partitions in its answers", n, included)
 	}
 }
+
+func BenchmarkIdleTurnOf1000Partitions(b *testing.B) {
+	c := New(Config{Slots: 1, NextID: func() int32 { return 1 }})
+	wishes := make([]Partition, 1000)
+	for i := range wishes {
+		wishes[i].Key.Partition = int32(i)
+	}
+	turn, _ := c.Begin(0, Request{Wishes: wishes})
+	results := make([]Result, len(wishes))
+	id, _ := c.Answer(0, turn, results, func(int) {})
+	epoch := int32(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		turn, _ := c.Begin(0, Request{ID: id, Epoch: epoch})
+		c.Answer(0, turn, results, func(int) {})
+		epoch++
+	}
+}
