@@ -93,6 +93,7 @@ func (d *decision) assignDir(b model.BrokerID, tp model.TopicIDPartition, dir mo
 	c.dirOf, c.dir = b, dir
 	if !slices.Contains(d.img.Broker(b).Directories, dir) {
 		c.isr, c.leaving = without(p.ISR, b), b
+		d.cause = ReasonDirectories
 	}
 	c.unclean = d.uncleanAllowed(t.Name)
 	d.apply(c)

@@ -84,7 +84,9 @@ func (s *State) TakeOver(c Call) Result {
 		d.emit(s.cfg.Bootstrap...)
 	}
 	d.settle()
-	d.revive(maxElections)
+	if d.revive(maxElections) {
+		s.nextRevive = c.Now
+	}
 	return d.result(nil)
 }
 

@@ -33,6 +33,7 @@ type decision struct {
 	recs    []metalog.Record
 	settled int // so many of recs are in img
 	res     Result
+	cause   ReasonCode // why the broker that leaves does so
 
 	// The effective settings of the topic last asked about.
 	topic      string
@@ -90,10 +91,14 @@ func (d *decision) apply(c *change) bool {
 	return true
 }
 
-// explain adds the reasons of a change that was made.
+// explain adds the reasons of a change that was made. A leader that leaves the
+// ISR is part of the election.
 func (c *change) explain() {
 	if e := c.election; e.Leader != e.Old {
 		c.d.because(Reason{Code: ReasonElection, Topic: c.topic.Name, Partition: c.id, Broker: e.Leader, Election: &e})
+	}
+	if b := c.leaving; b != model.NoBroker && b != c.p.Leader && contains(c.p.ISR, b) {
+		c.d.because(Reason{Code: ReasonLeft, Topic: c.topic.Name, Partition: c.id, Broker: b, Cause: c.d.cause})
 	}
 	if c.done {
 		c.d.because(Reason{Code: ReasonReassigned, Topic: c.topic.Name, Partition: c.id, Brokers: c.replicas})
@@ -142,7 +147,8 @@ func (d *decision) setting(topic, key string) string {
 
 // leave takes b out of every ISR that it is in, and with lost out of every ELR
 // too, with elections where it led (R6.12, R6.15).
-func (d *decision) leave(b model.BrokerID, lost bool) {
+func (d *decision) leave(b model.BrokerID, lost bool, cause ReasonCode) {
+	d.cause = cause
 	for t, id := range d.img.PartitionsOf(b) {
 		p := t.Partitions[id]
 		if !contains(p.ISR, b) && !(lost && contains(p.ELR, b)) {
@@ -193,7 +199,7 @@ func (d *decision) revive(limit int) (more bool) {
 // fence fences b, leaving ISRs and leaderships first (R6.15).
 func (d *decision) fence(b *image.Broker, why Reason) {
 	d.because(why)
-	d.leave(b.ID, false)
+	d.leave(b.ID, false, why.Code)
 	d.emit(&metalog.BrokerRegistrationChange{
 		BrokerID: b.ID, BrokerEpoch: b.Epoch, Fenced: metalog.FencedSet,
 	})

@@ -132,7 +132,7 @@ func (d *decision) stop(b *image.Broker) {
 		d.because(Reason{Code: ReasonStopping, Broker: b.ID, Epoch: b.Epoch})
 		d.emit(&metalog.BrokerRegistrationChange{BrokerID: b.ID, BrokerEpoch: b.Epoch, InControlledShutdown: 1})
 	}
-	d.leave(b.ID, false)
+	d.leave(b.ID, false, ReasonStopping)
 }
 
 // lostDirs reports whether a heartbeat names a directory as offline that the log
@@ -163,6 +163,7 @@ func (d *decision) dropDirs(b *image.Broker, r *kmsg.BrokerHeartbeatRequest) {
 	if !lostDirs(b, r) {
 		return
 	}
+	d.cause = ReasonDirectories
 	var online, gone []model.UUID
 	for _, dir := range b.Directories {
 		if slices.Contains(r.OfflineLogDirs, [16]byte(dir)) {

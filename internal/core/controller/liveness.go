@@ -114,8 +114,9 @@ func probe(b *image.Broker) Probe {
 	return Probe{Broker: b.ID, Epoch: b.Epoch, Endpoints: b.Endpoints}
 }
 
-// Disconnected notes that the connection on which a broker sent its heartbeats
-// has ended. True: dial it as the probe says (R13.6).
+// Disconnected notes that the connection on which a broker sent its latest
+// heartbeat has ended; the end of an older one says nothing. True: dial it as
+// the probe says (R13.6).
 func (s *State) Disconnected(now model.Time, broker model.BrokerID, epoch model.BrokerEpoch) (Probe, bool) {
 	b := s.img.Broker(broker)
 	if b == nil || b.Epoch != epoch || !s.cfg.LivenessProbe {

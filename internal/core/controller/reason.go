@@ -21,6 +21,7 @@ type Reason struct {
 	Silence   time.Duration
 	Error     model.Error
 	Detail    string
+	Cause     ReasonCode // of ReasonLeft: what the broker is being judged for
 	Election  *Election
 }
 
@@ -30,6 +31,7 @@ type ReasonCode uint8
 // The reasons.
 const (
 	ReasonElection      ReasonCode = iota + 1 // the leader of a partition changed
+	ReasonLeft                                // a follower left an ISR by the controller's decision
 	ReasonReassigned                          // a reassignment was completed
 	ReasonReassigning                         // a reassignment began
 	ReasonCancelled                           // a reassignment was taken back
@@ -55,6 +57,8 @@ func (r Reason) String() string {
 	switch r.Code {
 	case ReasonElection:
 		return r.Election.say(r.partition())
+	case ReasonLeft:
+		return fmt.Sprintf("%s: broker %d leaves the ISR: it %s", r.partition(), r.Broker, causeWords[r.Cause])
 	case ReasonReassigned:
 		return fmt.Sprintf("%s: reassigned to %v: every target replica is in the ISR", r.partition(), r.Brokers)
 	case ReasonReassigning:
@@ -101,6 +105,18 @@ func (r Reason) aboutBroker() string {
 		return "lost directories: " + r.Detail
 	}
 	return ""
+}
+
+// causeWords says, in short, why a broker leaves its ISRs.
+var causeWords = [...]string{
+	ReasonSilent:       "is silent",
+	ReasonGone:         "is dead",
+	ReasonAsked:        "asked to be fenced",
+	ReasonStopped:      "stops",
+	ReasonStopping:     "is shutting down",
+	ReasonRegistered:   "restarted",
+	ReasonUnregistered: "was unregistered",
+	ReasonDirectories:  "lost the directory",
 }
 
 func (r Reason) partition() string { return fmt.Sprintf("%s-%d", r.Topic, r.Partition) }

@@ -55,7 +55,7 @@ func (s *State) register(c Call, r *kmsg.BrokerRegistrationRequest) Result {
 func (d *decision) incarnate(rec *metalog.RegisterBroker, old *image.Broker, previous model.BrokerEpoch) {
 	lost := d.elr && (old == nil || old.Epoch != previous)
 	d.emit(rec)
-	d.leave(rec.BrokerID, lost)
+	d.leave(rec.BrokerID, lost, ReasonRegistered)
 	at := d.call.NextOffset
 	if len(d.recs) > MaxBatch {
 		at++ // after the record that opens the transaction
@@ -198,7 +198,7 @@ func (s *State) unregister(c Call, r *kmsg.UnregisterBrokerRequest) Result {
 		return d.result(resp)
 	}
 	d.because(Reason{Code: ReasonUnregistered, Broker: b.ID, Epoch: b.Epoch})
-	d.leave(b.ID, true)
+	d.leave(b.ID, true, ReasonUnregistered)
 	d.emit(&metalog.UnregisterBroker{BrokerID: b.ID, BrokerEpoch: b.Epoch})
 	return d.result(resp)
 }
