@@ -79,10 +79,11 @@ func (d *download) piece(ctx context.Context, client *transport.Client, id proje
 	p.ReplicaDirectoryID = d.directoryID
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	resp, err := client.Do(ctx, req)
+	resp, frame, err := exchange(ctx, client, req)
 	if err != nil {
 		return false, err
 	}
+	defer frame.Release()
 	got, err := snapshotPiece(resp.(*kmsg.FetchSnapshotResponse))
 	if err != nil {
 		return false, err

@@ -286,25 +286,51 @@ func (f *follower) follow(ctx context.Context, addr string) (bool, error) {
 		if err := f.checkpoint(); err != nil {
 			return false, &fatalError{err}
 		}
-		resp, err := f.ask(ctx, client, f.fetchRequest(version))
-		if err != nil {
-			return false, err
-		}
-		p, err := fetchPartition(resp.(*kmsg.FetchResponse))
-		if err != nil {
-			return false, err
-		}
-		if !f.adopt(p, resp.(*kmsg.FetchResponse)) {
-			return false, fmt.Errorf("%s is behind epoch %d", addr, f.lead.epoch)
-		}
-		if f.lead.addr != addr {
-			return f.lead.addr != "", nil
-		}
-		if err := f.take(ctx, client, p); err != nil {
-			return false, err
+		again, err := f.fetch(ctx, client, addr, version)
+		if err != nil || !again {
+			return err == nil && f.lead.addr != "", err
 		}
 	}
 	return false, nil
+}
+
+// fetch sends one Fetch and applies the answer. False without an error says that
+// another node leads.
+func (f *follower) fetch(ctx context.Context, client *transport.Client, addr string, version int16) (again bool, err error) {
+	ask, cancel := context.WithTimeout(ctx, f.o.FetchTimeout)
+	defer cancel()
+	resp, frame, err := exchange(ask, client, f.fetchRequest(version))
+	if err != nil {
+		return false, err
+	}
+	defer frame.Release()
+	p, err := fetchPartition(resp.(*kmsg.FetchResponse))
+	if err != nil {
+		return false, err
+	}
+	if !f.adopt(p, resp.(*kmsg.FetchResponse)) {
+		return false, fmt.Errorf("%s is behind epoch %d", addr, f.lead.epoch)
+	}
+	if f.lead.addr != addr {
+		return false, nil
+	}
+	return true, f.take(ctx, client, p)
+}
+
+// exchange sends a request and decodes the answer, whose byte fields lie in the
+// frame: the caller releases it when done with them.
+func exchange(ctx context.Context, client *transport.Client, req kmsg.Request) (kmsg.Response, *transport.Frame, error) {
+	frame, err := client.DoFrame(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp := req.ResponseKind()
+	resp.SetVersion(req.GetVersion())
+	if err := resp.ReadFrom(frame.Body()); err != nil {
+		frame.Release()
+		return nil, nil, fmt.Errorf("decode the answer to api key %d: %w", req.Key(), err)
+	}
+	return resp, frame, nil
 }
 
 // ask sends a request and gives the node the fetch timeout to answer.
