@@ -200,7 +200,7 @@ func lastShared(a, b *disk) (model.Offset, bool) {
 			i--
 		case x.base < y.base:
 			j--
-		case x.epoch == y.epoch:
+		case x.epoch == y.epoch && x.epoch != model.NoEpoch:
 			return x.base, true
 		default:
 			i, j = i-1, j-1

@@ -88,7 +88,7 @@ func uniform(n model.Offset, epoch model.Epoch) disk {
 
 func (d *disk) put(base model.Offset, epoch model.Epoch, values []string) {
 	last := base + model.Offset(len(values)) - 1
-	if n := len(d.batches); n == 0 || d.batches[n-1].epoch != epoch {
+	if n := len(d.batches); epoch >= 0 && (n == 0 || d.batches[n-1].epoch != epoch) {
 		d.epochs = append(d.epochs, model.EpochStart{Epoch: epoch, Start: base})
 	}
 	d.batches = append(d.batches, batch{
@@ -123,7 +123,7 @@ func (w *World) setDisk(a *args, fields []string) error {
 			d.empty = next
 		case key == "epochs":
 			d.epochs = nil
-			for _, e := range strings.Split(strings.Trim(value, "()"), ",") {
+			for _, e := range strings.FieldsFunc(strings.Trim(value, "()"), func(r rune) bool { return r == ',' }) {
 				epoch, start, _ := strings.Cut(e, "@")
 				d.epochs = append(d.epochs, model.EpochStart{Epoch: model.Epoch(a.parse(epoch)), Start: model.Offset(a.parse(start))})
 			}

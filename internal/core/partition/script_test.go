@@ -1,7 +1,9 @@
 package partition_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,5 +26,38 @@ func TestScripts(t *testing.T) {
 				return w.Handle(t, d)
 			})
 		})
+	}
+}
+
+// TestDocsAndScriptsNameEachOther: every script has its place in
+// docs/replication, and every link there leads to one.
+func TestDocsAndScriptsNameEachOther(t *testing.T) {
+	const docs = "../../../docs/replication"
+	pages, err := filepath.Glob(docs + "/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	linked := map[string]bool{}
+	link := regexp.MustCompile(`\]\((\.\./[^)]*)\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(docs, m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", filepath.Base(page), m[1])
+			}
+			linked[filepath.Base(m[1])] = true
+		}
+	}
+	scripts, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range scripts {
+		if !linked[filepath.Base(path)] {
+			t.Errorf("no page of docs/replication links to %s", path)
+		}
 	}
 }
