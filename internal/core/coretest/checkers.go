@@ -159,6 +159,29 @@ func (w *World) checkLocal(b *broker) {
 			w.fail("EpochCache: b%d holds offset %d of epoch %d, its cache says %d", b.id, x.base, x.epoch, got)
 		}
 	}
+	w.checkLSO(b, m)
+}
+
+// checkLSO: read_committed sees nothing from the first transaction on that has
+// no end in the log (R1.8, I29).
+func (w *World) checkLSO(b *broker, m partition.Marks) {
+	open := map[model.ProducerID]model.Offset{}
+	for i := range b.log.batches {
+		x := &b.log.batches[i]
+		switch p := &x.producer; {
+		case p.Control:
+			delete(open, p.ID)
+		case p.Transactional:
+			if _, ok := open[p.ID]; !ok {
+				open[p.ID] = x.base
+			}
+		}
+	}
+	for id, first := range open {
+		if m.LSO > max(first, m.LogStart) {
+			w.fail("LastStableOffset: b%d shows records up to %d, producer %d has a transaction open from %d on", b.id, m.LSO, id, first)
+		}
+	}
 }
 
 // checkWakeups: nothing is parked that could complete (I32).

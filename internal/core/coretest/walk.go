@@ -47,6 +47,7 @@ type walker struct {
 	trace strings.Builder
 	value int
 	idle  []*idempotent
+	txn   int // the newest transaction; each has a producer of its own
 }
 
 // idempotent is a producer that sends again what it has no answer for.
@@ -89,7 +90,7 @@ var choices = []struct {
 	{18, (*walker).produce}, {6, (*walker).idempotentProduce}, {38, (*walker).fetch}, {7, (*walker).deliver},
 	{6, (*walker).tick}, {9, (*walker).confirm}, {3, (*walker).answer}, {8, (*walker).hear}, {5, (*walker).disk},
 	{2, (*walker).crash}, {6, (*walker).restart}, {3, (*walker).fence}, {5, (*walker).unfence}, {3, (*walker).elect},
-	{2, (*walker).assign}, {1, (*walker).retain}, {5, (*walker).consume},
+	{2, (*walker).assign}, {1, (*walker).retain}, {1, (*walker).delete}, {5, (*walker).consume}, {4, (*walker).transaction},
 }
 
 func (k *walker) next() string {
@@ -343,6 +344,28 @@ func (k *walker) retain() string {
 		return ""
 	}
 	return fmt.Sprintf("retain %d to=%d", b.id, k.rng.IntN(int(b.p.Marks().HW)+1))
+}
+
+func (k *walker) delete() string {
+	b := k.presumed()
+	if b == nil {
+		return ""
+	}
+	return fmt.Sprintf("delete offset=%d to=%d", k.rng.IntN(int(b.p.Marks().LEO)+2)-1, b.id)
+}
+
+// transaction begins one, or ends one of the last few, whatever became of it.
+func (k *walker) transaction() string {
+	b := k.presumed()
+	if b == nil {
+		return ""
+	}
+	if k.txn == 0 || k.chance(50) {
+		k.txn++
+		k.value++
+		return fmt.Sprintf("produce v%d acks=all to=%d pid=%d seq=0 txn", k.value, b.id, 100+k.txn)
+	}
+	return fmt.Sprintf("marker %s to=%d pid=%d", k.one("commit", "abort"), b.id, 100+max(1, k.txn-k.rng.IntN(3)))
 }
 
 func (k *walker) consume() string {

@@ -100,84 +100,93 @@ const (
 	DeleteBeyondHW     // Offset, Bound: HW
 )
 
-// phrases has the words of each code. The verbs take, by index: 1 broker, 2
-// offset, 3 bound, 4 epoch, 5 error.
-var phrases = [...]string{
-	NoReason:       "no reason",
-	BecameLeader:   "leads epoch %[4]d from offset %[2]d on",
-	BecameFollower: "follows b%[1]d in epoch %[4]d",
-	LostLeader:     "has no leader in epoch %[4]d",
-	AssignStale:    "the news about epoch %[4]d is older than what is known",
-	AssignInvalid:  "the news about epoch %[4]d contradicts itself",
-	RoleWaits:      "the role in epoch %[4]d waits for the appends in [%[2]d,%[3]d)",
-	EpochWaits:     "waits until the start of epoch %[4]d is safe on disk",
-	ReplicaStopped: "the replica is gone",
+// phrases has the name and the words of each code. The verbs take, by index: 1
+// broker, 2 offset, 3 bound, 4 epoch, 5 error.
+var phrases = [...]struct{ name, words string }{
+	NoReason:       {"none", "no reason"},
+	BecameLeader:   {"became-leader", "leads epoch %[4]d from offset %[2]d on"},
+	BecameFollower: {"became-follower", "follows b%[1]d in epoch %[4]d"},
+	LostLeader:     {"lost-leader", "has no leader in epoch %[4]d"},
+	AssignStale:    {"assign-stale", "the news about epoch %[4]d is older than what is known"},
+	AssignInvalid:  {"assign-invalid", "the news about epoch %[4]d contradicts itself"},
+	RoleWaits:      {"role-waits", "the role in epoch %[4]d waits for the appends in [%[2]d,%[3]d)"},
+	EpochWaits:     {"epoch-waits", "waits until the start of epoch %[4]d is safe on disk"},
+	ReplicaStopped: {"replica-stopped", "the replica is gone"},
 
-	FetchAtLogEnd:       "nothing at the log end %[2]d",
-	FetchAtHW:           "nothing committed at %[2]d",
-	FetchAtLSO:          "an open transaction starts at %[2]d, HW %[3]d",
-	FetchPastBound:      "%[2]d is past the visible end %[3]d",
-	FetchHWNews:         "b%[1]d has not heard of HW %[2]d, only of %[3]d",
-	FetchHasRecords:     "records in [%[2]d,%[3]d)",
-	FetchDiverges:       "the log of b%[1]d differs: epoch %[4]d ends at %[2]d",
-	FetchOutOfRange:     "offset %[2]d is outside the log, bound %[3]d",
-	FetchEpochAhead:     "its last record is of epoch %[4]d, newer than every epoch here",
-	FetchEpochFenced:    "the sender still lives in epoch %[4]d",
-	FetchEpochUnknown:   "epoch %[4]d is not known here yet",
-	FetchNotLeader:      "not the leader, that is b%[1]d",
-	FetchNoReplica:      "b%[1]d is no replica as far as known here",
-	FetchOldIncarnation: "the request is from an earlier life of b%[1]d",
-	FetchTruncating:     "the log is being cut",
-	FetchRedirected:     "b%[1]d is nearer",
+	FetchAtLogEnd:       {"fetch-at-log-end", "nothing at the log end %[2]d"},
+	FetchAtHW:           {"fetch-at-hw", "nothing committed at %[2]d"},
+	FetchAtLSO:          {"fetch-at-lso", "an open transaction starts at %[2]d, HW %[3]d"},
+	FetchPastBound:      {"fetch-past-bound", "%[2]d is past the visible end %[3]d"},
+	FetchHWNews:         {"fetch-hw-news", "b%[1]d has not heard of HW %[2]d, only of %[3]d"},
+	FetchHasRecords:     {"fetch-has-records", "records in [%[2]d,%[3]d)"},
+	FetchDiverges:       {"fetch-diverges", "the log of b%[1]d differs: epoch %[4]d ends at %[2]d"},
+	FetchOutOfRange:     {"fetch-out-of-range", "offset %[2]d is outside the log, bound %[3]d"},
+	FetchEpochAhead:     {"fetch-epoch-ahead", "its last record is of epoch %[4]d, newer than every epoch here"},
+	FetchEpochFenced:    {"fetch-epoch-fenced", "the sender still lives in epoch %[4]d"},
+	FetchEpochUnknown:   {"fetch-epoch-unknown", "epoch %[4]d is not known here yet"},
+	FetchNotLeader:      {"fetch-not-leader", "not the leader, that is b%[1]d"},
+	FetchNoReplica:      {"fetch-no-replica", "b%[1]d is no replica as far as known here"},
+	FetchOldIncarnation: {"fetch-old-incarnation", "the request is from an earlier life of b%[1]d"},
+	FetchTruncating:     {"fetch-truncating", "the log is being cut"},
+	FetchRedirected:     {"fetch-redirected", "b%[1]d is nearer"},
 
-	HWFree:        "every record is committed",
-	HWHeldBy:      "b%[1]d holds the HW: its end is known as %[2]d, the leader's is %[3]d",
-	HWUnheard:     "b%[1]d holds the HW: it has not fetched in this leadership",
-	HWWaitsFor:    "the HW waits for b%[1]d, which is about to join: its end is known as %[2]d, the leader's is %[3]d",
-	HWUnderMinISR: "the HW is frozen: %[2]d in sync, min.insync.replicas is %[3]d",
-	HWFollows:     "the HW is what b%[1]d told",
+	HWFree:        {"hw-free", "every record is committed"},
+	HWHeldBy:      {"hw-held-by", "b%[1]d holds the HW: its end is known as %[2]d, the leader's is %[3]d"},
+	HWUnheard:     {"hw-unheard", "b%[1]d holds the HW: it has not fetched in this leadership"},
+	HWWaitsFor:    {"hw-waits-for", "the HW waits for b%[1]d, which is about to join: its end is known as %[2]d, the leader's is %[3]d"},
+	HWUnderMinISR: {"hw-under-min-isr", "the HW is frozen: %[2]d in sync, min.insync.replicas is %[3]d"},
+	HWFollows:     {"hw-follows", "the HW is what b%[1]d told"},
 
-	JoinProposed:       "b%[1]d has caught up at %[2]d",
-	JoinBehindHW:       "b%[1]d may not join: its end %[2]d is below the HW %[3]d",
-	JoinBehindEpoch:    "b%[1]d may not join: its end %[2]d is below the epoch start %[3]d",
-	JoinFenced:         "b%[1]d may not join: it is fenced",
-	JoinShuttingDown:   "b%[1]d may not join: it is shutting down",
-	JoinUnregistered:   "b%[1]d may not join: it is not registered",
-	JoinUnheard:        "b%[1]d may not join: it has not fetched yet",
-	JoinOldIncarnation: "b%[1]d may not join: its last fetch is not from the life of it that metadata knows",
-	JoinWaitsForISR:    "b%[1]d may not join yet: another change of the ISR is pending",
-	JoinAtNextFetch:    "b%[1]d may join with its next fetch",
-	LeftByLag:          "b%[1]d is out of sync: at %[2]d of %[3]d for too long",
-	LeftUnheard:        "b%[1]d is out of sync: it has not fetched in this leadership",
-	ISRCommitted:       "the controller committed an ISR of %[2]d",
-	ISRRolledBack:      "the controller refused the ISR: %[5]v",
-	ISRWaitsMetadata:   "the ISR stays open until metadata tells: %[5]v",
-	ISRSentAgain:       "the ISR is proposed again: %[5]v",
-	ISRAnswerStale:     "the answer is for an ISR that is no longer proposed",
-	ISRSuperseded:      "metadata has overtaken the proposed ISR",
+	JoinProposed:       {"join-proposed", "b%[1]d has caught up at %[2]d"},
+	JoinBehindHW:       {"join-behind-hw", "b%[1]d may not join: its end %[2]d is below the HW %[3]d"},
+	JoinBehindEpoch:    {"join-behind-epoch", "b%[1]d may not join: its end %[2]d is below the epoch start %[3]d"},
+	JoinFenced:         {"join-fenced", "b%[1]d may not join: it is fenced"},
+	JoinShuttingDown:   {"join-shutting-down", "b%[1]d may not join: it is shutting down"},
+	JoinUnregistered:   {"join-unregistered", "b%[1]d may not join: it is not registered"},
+	JoinUnheard:        {"join-unheard", "b%[1]d may not join: it has not fetched yet"},
+	JoinOldIncarnation: {"join-old-incarnation", "b%[1]d may not join: its last fetch is not from the life of it that metadata knows"},
+	JoinWaitsForISR:    {"join-waits-for-isr", "b%[1]d may not join yet: another change of the ISR is pending"},
+	JoinAtNextFetch:    {"join-at-next-fetch", "b%[1]d may join with its next fetch"},
+	LeftByLag:          {"left-by-lag", "b%[1]d is out of sync: at %[2]d of %[3]d for too long"},
+	LeftUnheard:        {"left-unheard", "b%[1]d is out of sync: it has not fetched in this leadership"},
+	ISRCommitted:       {"isr-committed", "the controller committed an ISR of %[2]d"},
+	ISRRolledBack:      {"isr-rolled-back", "the controller refused the ISR: %[5]v"},
+	ISRWaitsMetadata:   {"isr-waits-metadata", "the ISR stays open until metadata tells: %[5]v"},
+	ISRSentAgain:       {"isr-sent-again", "the ISR is proposed again: %[5]v"},
+	ISRAnswerStale:     {"isr-answer-stale", "the answer is for an ISR that is no longer proposed"},
+	ISRSuperseded:      {"isr-superseded", "metadata has overtaken the proposed ISR"},
 
-	ResponseStale:  "the answer is for offset %[2]d in epoch %[4]d, which is over",
-	CutDiverging:   "cuts to %[2]d: the leader's epoch %[4]d has other records",
-	CutLeaderShort: "cuts to %[2]d: the leader's log ends there",
-	CutNoEpochs:    "cuts to the HW %[2]d: the log knows no epochs",
-	CutRestart:     "starts anew at %[2]d: the leader no longer has what came before",
-	CutInsideBatch: "starts anew at %[2]d: the leader's log starts inside the batch that begins there",
-	LeaderAsked:    "offset %[2]d is out of the leader's range: asks for its bounds",
-	FetchDelayed:   "tries again later: %[5]v",
-	FencedByLeader: "the leader is past epoch %[4]d: waits for metadata",
-	RecordsRefused: "refuses records at %[2]d, expected %[3]d: the batches do not fit",
+	ResponseStale:  {"response-stale", "the answer is for offset %[2]d in epoch %[4]d, which is over"},
+	CutDiverging:   {"cut-diverging", "cuts to %[2]d: the leader's epoch %[4]d has other records"},
+	CutLeaderShort: {"cut-leader-short", "cuts to %[2]d: the leader's log ends there"},
+	CutNoEpochs:    {"cut-no-epochs", "cuts to the HW %[2]d: the log knows no epochs"},
+	CutRestart:     {"cut-restart", "starts anew at %[2]d: the leader no longer has what came before"},
+	CutInsideBatch: {"cut-inside-batch", "starts anew at %[2]d: the leader's log starts inside the batch that begins there"},
+	LeaderAsked:    {"leader-asked", "offset %[2]d is out of the leader's range: asks for its bounds"},
+	FetchDelayed:   {"fetch-delayed", "tries again later: %[5]v"},
+	FencedByLeader: {"fenced-by-leader", "the leader is past epoch %[4]d: waits for metadata"},
+	RecordsRefused: {"records-refused", "refuses records at %[2]d, expected %[3]d: the batches do not fit"},
 
-	ProduceUnderMinISR: "%[2]d in sync, min.insync.replicas is %[3]d",
-	ProduceNotLeader:   "not the leader, that is b%[1]d",
-	ProduceRefused:     "%[5]v",
-	DeleteBeyondHW:     "offset %[2]d is beyond the HW %[3]d",
+	ProduceUnderMinISR: {"produce-under-min-isr", "%[2]d in sync, min.insync.replicas is %[3]d"},
+	ProduceNotLeader:   {"produce-not-leader", "not the leader, that is b%[1]d"},
+	ProduceRefused:     {"produce-refused", "%[5]v"},
+	DeleteBeyondHW:     {"delete-beyond-hw", "offset %[2]d is beyond the HW %[3]d"},
+}
+
+// String is the name of the code, such as "hw-held-by": for metrics and for
+// machines.
+func (c ReasonCode) String() string {
+	if int(c) >= len(phrases) {
+		return fmt.Sprintf("reason-%d", uint8(c))
+	}
+	return phrases[c].name
 }
 
 // String says it in words. Brokers are written b1, b2.
 func (r Reason) String() string {
 	if int(r.Code) >= len(phrases) {
-		return fmt.Sprintf("reason %d", r.Code)
+		return r.Code.String()
 	}
 	// The empty last verb keeps fmt from complaining about arguments unused.
-	return fmt.Sprintf(phrases[r.Code]+"%.0[6]s", r.Broker, r.Offset, r.Bound, r.Epoch, r.Err, "")
+	return fmt.Sprintf(phrases[r.Code].words+"%.0[6]s", r.Broker, r.Offset, r.Bound, r.Epoch, r.Err, "")
 }

@@ -162,14 +162,20 @@ func TestStoppedReplicaAnswersEverything(t *testing.T) {
 	}
 }
 
-func TestEveryReasonHasWords(t *testing.T) {
+func TestEveryReasonHasANameAndWords(t *testing.T) {
+	names := map[string]bool{}
 	for code := range DeleteBeyondHW + 1 {
+		if name := code.String(); name == "" || names[name] {
+			t.Errorf("code %d has the name %q", uint8(code), name)
+		} else {
+			names[name] = true
+		}
 		s := Reason{Code: code, Broker: 1, Offset: 2, Bound: 3, Epoch: 4, Err: model.ErrNotController}.String()
 		if s == "" || strings.Contains(s, "%!") {
-			t.Errorf("code %d says %q", code, s)
+			t.Errorf("code %v says %q", code, s)
 		}
 	}
-	if s := (Reason{Code: 255}).String(); s != "reason 255" {
+	if s := (Reason{Code: 255}).String(); s != "reason-255" {
 		t.Errorf("an unknown code says %q", s)
 	}
 }
