@@ -34,7 +34,7 @@ func TestScriptsAgainstACluster(t *testing.T) {
 	t.Run("scripts", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:  "testdata/cluster",
-			Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+			Cmds: commands,
 			Setup: func(env *testscript.Env) error {
 				env.Setenv("BROKERS", strings.Join(c.Addrs(), ","))
 				return nil

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -18,8 +20,37 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: commands,
 	})
+}
+
+// commands are the words of our scripts beside testscript's own.
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"exits":      exits,
+	"eventually": eventually,
+}
+
+// newsLimit bounds how long a broker may take to hear of a change.
+const newsLimit = 10 * time.Second
+
+// eventually runs a command again and again until its output matches, because a
+// change that one broker acknowledged reaches the others a moment later:
+// [!] eventually PATTERN COMMAND ARGS...
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: [!] eventually PATTERN COMMAND ARGS...")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for limit := time.Now().Add(newsLimit); ; {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && pattern.MatchString(ts.ReadFile("stdout")) != neg {
+			return
+		}
+		if time.Now().After(limit) {
+			ts.Fatalf("%q did not come to be (wanted: %v) within %v: %v", args[0], !neg, newsLimit, err)
+		}
+	}
 }
 
 // exits runs a command and wants its exit code: exits CODE COMMAND ARGS...

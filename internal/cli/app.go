@@ -46,9 +46,8 @@ type DevOptions struct {
 
 // App is the command line with all that it reaches outside itself.
 type App struct {
-	Runner  Runner                                 // nil leaves out dev, format and serve
-	DumpLog func(w io.Writer, args []string) error // nil leaves out dump-log
-	Version string                                 // what version prints
+	Runner  Runner // nil leaves out dev, format and serve
+	Version string // what version prints
 	In      io.Reader
 	Out     io.Writer
 	Err     io.Writer
@@ -112,11 +111,7 @@ func (a *App) root() *cobra.Command {
 	if a.Runner != nil {
 		root.AddCommand(a.dev(), a.format(), a.serve())
 	}
-	root.AddCommand(newID(), a.topic(), a.produce(), a.consume(), a.replicas())
-	if a.DumpLog != nil {
-		root.AddCommand(a.dumpLog())
-	}
-	root.AddCommand(a.version())
+	root.AddCommand(newID(), a.topic(), a.produce(), a.consume(), a.replicas(), a.dumpLog(), a.version())
 	return root
 }
 
@@ -148,15 +143,6 @@ func atLeastOne(name string) cobra.PositionalArgs {
 			return usagef("the argument %s is missing", name)
 		}
 		return nil
-	}
-}
-
-func (a *App) dumpLog() *cobra.Command {
-	return &cobra.Command{
-		Use:                "dump-log [FLAGS] FILE...",
-		Short:              "Print the files of a log directory in words, as kafka-dump-log does",
-		DisableFlagParsing: true,
-		RunE:               func(_ *cobra.Command, args []string) error { return a.DumpLog(a.Out, args) },
 	}
 }
 

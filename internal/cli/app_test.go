@@ -42,10 +42,6 @@ func run(t *testing.T, runner Runner, in string, args ...string) (code int, stdo
 	var out, err bytes.Buffer
 	app := App{
 		Runner: runner, Version: "v1.2.3 go1.26", In: strings.NewReader(in), Out: &out, Err: &err,
-		DumpLog: func(w io.Writer, args []string) error {
-			_, err := fmt.Fprintf(w, "dump %q\n", args)
-			return err
-		},
 	}
 	code = app.Run(context.Background(), args)
 	return code, out.String(), err.String()
@@ -72,8 +68,7 @@ func TestNodesAreStartedWithWhatTheCommandLineSays(t *testing.T) {
 		"format --cluster-id abc --config " + file:                        "format abc node 1\n",
 		"serve --config " + file:                                          "serve node 1 session 2s\n",
 		"serve --config " + file + " --set broker.session.timeout.ms=999": "serve node 1 session 999ms\n",
-		"dump-log --files x.log":                                          "dump [\"--files\" \"x.log\"]\n",
-		"version":                                                         "tidemark v1.2.3 go1.26\n",
+		"version": "tidemark v1.2.3 go1.26\n",
 	} {
 		code, stdout, stderr := run(t, told{}, "", strings.Fields(line)...)
 		if code != exitOK || stdout != want {
@@ -120,7 +115,9 @@ func TestAWrongCommandLineExitsWith2AndNamesTheHelp(t *testing.T) {
 		"consume t --group g --until-end":       "--group and --until-end exclude each other",
 		"consume t --isolation none":            "--isolation none is not valid",
 		"consume t --count -1":                  "--count -1 is not valid",
-		"replicas --interval 0s":                "--interval 0s is not valid",
+		"dump-log":                              "the argument FILE is missing",
+		"dump-log x --offsets-decoder --cluster-metadata-decoder": "the decoders exclude each other",
+		"replicas --interval 0s":                                  "--interval 0s is not valid",
 	} {
 		code, _, stderr := run(t, told{}, "", strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -60,6 +61,42 @@ func reason(err error) string {
 		return op.Err.Error()
 	}
 	return sentence(err)
+}
+
+// newsDelay bounds how long after the answer to a change a broker may not know of
+// it, and newsWait is how long to wait before it is asked again.
+const (
+	newsDelay = time.Second
+	newsWait  = 50 * time.Millisecond
+)
+
+// settled asks for metadata until every topic in it is known or newsDelay is
+// over, so that a command right after the creation of a topic finds it.
+func settled[M any](ctx context.Context, ask func() (M, kadm.TopicDetails, error)) (M, error) {
+	for limit := time.Now().Add(newsDelay); ; {
+		m, topics, err := ask()
+		unknown := false
+		for _, t := range topics {
+			unknown = unknown || errors.Is(t.Err, kerr.UnknownTopicOrPartition)
+		}
+		if err != nil || !unknown || time.Now().After(limit) {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return m, ctx.Err()
+		case <-time.After(newsWait):
+		}
+	}
+}
+
+// describe asks for topics by name, all of them without names. Each has its own
+// error.
+func describe(ctx context.Context, adm *kadm.Client, names ...string) (kadm.TopicDetails, error) {
+	return settled(ctx, func() (kadm.TopicDetails, kadm.TopicDetails, error) {
+		topics, err := adm.ListTopicsWithInternal(ctx, names...)
+		return topics, topics, err
+	})
 }
 
 // fixes words the codes of Kafka's table that a person can do something about.

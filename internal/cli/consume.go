@@ -210,7 +210,7 @@ func (o *consumeOptions) ends(ctx context.Context, cl *kgo.Client) (map[int32]in
 	ctx, cancel := context.WithTimeout(ctx, o.at.timeout)
 	defer cancel()
 	adm := kadm.NewClient(cl)
-	topics, err := adm.ListTopicsWithInternal(ctx, o.topic)
+	topics, err := describe(ctx, adm, o.topic)
 	if err == nil {
 		err = topics.Error()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -105,18 +106,23 @@ func (o *produceOptions) client(chose bool) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
-// checkPartition refuses a partition that the topic does not have.
+// checkPartition refuses a partition that the topic does not have. A topic that
+// the broker does not know is left to the client, which may create it or wait
+// for news of it.
 func (o *produceOptions) checkPartition(ctx context.Context, cl *kgo.Client) error {
 	if o.partition < 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.at.timeout)
 	defer cancel()
-	topics, err := kadm.NewClient(cl).ListTopicsWithInternal(ctx, o.topic)
+	topics, err := describe(ctx, kadm.NewClient(cl), o.topic)
 	if err == nil {
 		err = topics.Error()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return nil
+	case err != nil:
 		return plain("produce to "+o.topic, err, "")
 	}
 	return hasPartition("produce to", topics[o.topic], o.partition)

@@ -82,7 +82,10 @@ type view struct {
 func survey(ctx context.Context, adm *kadm.Client, at *reach, topics []string) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, at.timeout)
 	defer cancel()
-	m, err := adm.Metadata(ctx, topics...)
+	m, err := settled(ctx, func() (kadm.Metadata, kadm.TopicDetails, error) {
+		m, err := adm.Metadata(ctx, topics...)
+		return m, m.Topics, err
+	})
 	if err != nil {
 		return nil, plain("read the metadata", err, "")
 	}

@@ -137,7 +137,7 @@ func (a *App) topicDescribe() *cobra.Command {
 		Short: "Show leaders, replicas, ISR and configs of topics",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return at.admin(cmd.Context(), func(adm *kadm.Client) error {
-				topics, err := adm.ListTopicsWithInternal(cmd.Context(), names...)
+				topics, err := describe(cmd.Context(), adm, names...)
 				if err != nil {
 					return plain("describe topics", err, "")
 				}
