@@ -245,7 +245,7 @@ func (c *Cluster) WaitHW(topic string, p int, offset int64) {
 // Mark is where one replica stands.
 type Mark struct {
 	Broker            int
-	Leader            bool
+	Leader            bool  // and takes requests
 	Epoch             int32 // leader epoch
 	LogStart, HW, LEO int64
 	// RemoteLEO is what a leader remembers of each follower.
@@ -270,15 +270,15 @@ func (c *Cluster) Marks(topic string, p int) []Mark {
 		}
 		for _, v := range n.Views() {
 			if v.TP.Topic == topic && int(v.TP.Partition) == p {
-				out = append(out, mark(id, v.View))
+				out = append(out, mark(id, v.Serving, v.View))
 			}
 		}
 	}
 	return out
 }
 
-func mark(id int, v partition.View) Mark {
-	m := Mark{Broker: id, Leader: v.Role == partition.Leader, Epoch: int32(v.LeaderEpoch),
+func mark(id int, serving bool, v partition.View) Mark {
+	m := Mark{Broker: id, Leader: serving, Epoch: int32(v.LeaderEpoch),
 		LogStart: int64(v.Marks.LogStart), HW: int64(v.Marks.HW), LEO: int64(v.Marks.LEO)}
 	for _, r := range v.Remotes {
 		m.RemoteLEO = append(m.RemoteLEO, Remote{Broker: int(r.ID), LEO: int64(r.LEO), InISR: r.InISR})

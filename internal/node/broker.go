@@ -217,7 +217,9 @@ func (b *broker) highWatermarks() map[model.TopicPartition]model.Offset { return
 type ReplicaView struct {
 	TP   model.TopicPartition
 	View partition.View
-	Cuts []partition.Cut
+	// Serving says that a leader takes requests: its epoch is safe on disk.
+	Serving bool
+	Cuts    []partition.Cut
 	// Now is the loop's clock, which the times in View are readings of.
 	Now model.Time
 }
@@ -230,7 +232,7 @@ func (b *broker) views(topics []string) []ReplicaView {
 			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
 				continue
 			}
-			out = append(out, ReplicaView{TP: r.tp(), View: r.p.View(), Cuts: slices.Clone(r.cuts), Now: l.now})
+			out = append(out, ReplicaView{TP: r.tp(), View: r.p.View(), Serving: r.p.Serving(), Cuts: slices.Clone(r.cuts), Now: l.now})
 		}
 	})
 	slices.SortFunc(out, func(x, y ReplicaView) int { return x.TP.Compare(y.TP) })
