@@ -84,41 +84,44 @@ func TestWarningsOfTheFileGoToTheErrorStream(t *testing.T) {
 	}
 }
 
+// wrongLines are command lines with what is said of them.
+var wrongLines = map[string]string{
+	"fly":                                   `there is no command "tidemark fly": see tidemark --help`,
+	"topic fly":                             `there is no command "tidemark topic fly": see tidemark topic --help`,
+	"dev --fast":                            "unknown flag: --fast: see tidemark dev --help",
+	"dev -n 0":                              "-n 0 is not valid: give 1 to 15 nodes",
+	"dev -n 3 --port 65534":                 "--port 65534 is not valid",
+	"dev now":                               `the argument "now" is one too many`,
+	"format --config x":                     "--cluster-id is missing",
+	"format --cluster-id x":                 "--config is missing",
+	"serve":                                 "--config is missing",
+	"topic create":                          "the argument TOPIC is missing",
+	"topic create t --partitions 0":         "--partitions 0 is not valid",
+	"topic create t --config a":             "--config a is not KEY=VALUE",
+	"topic create t --config retention.m=1": "there is no key retention.m: did you mean retention.ms",
+	"topic create t --config segment.ms=0":  "segment.ms=0 is not valid: give 1 or more",
+	"topic alter t":                         "nothing to alter",
+	"topic delete":                          "the argument TOPIC is missing",
+	"topic list --bootstrap here":           "--bootstrap here is not HOST:PORT",
+	"topic list --timeout 0s":               "--timeout 0s is not valid",
+	"produce t --acks two":                  "--acks two is not valid",
+	"produce t --acks 1 --idempotent":       "--idempotent needs --acks all",
+	"produce t --compression zip":           "--compression zip is not valid",
+	"produce t --header x":                  "--header x is not KEY=VALUE",
+	"produce t --partition -2":              "--partition -2 is not valid",
+	"consume t --offset soon":               "--offset soon is not valid: give start, end, an OFFSET, -N or @TIME",
+	"consume t --offset @soon":              "--offset @soon is not valid",
+	"consume t --group g --partition 1":     "--group and --partition exclude each other",
+	"consume t --group g --until-end":       "--group and --until-end exclude each other",
+	"consume t --isolation none":            "--isolation none is not valid",
+	"consume t --count -1":                  "--count -1 is not valid",
+	"dump-log":                              "the argument FILE is missing",
+	"dump-log x --offsets-decoder --cluster-metadata-decoder": "the decoders exclude each other",
+	"replicas --interval 0s":                                  "--interval 0s is not valid",
+}
+
 func TestAWrongCommandLineExitsWith2AndNamesTheHelp(t *testing.T) {
-	for line, want := range map[string]string{
-		"fly":                                   `there is no command "tidemark fly": see tidemark --help`,
-		"topic fly":                             `there is no command "tidemark topic fly": see tidemark topic --help`,
-		"dev --fast":                            "unknown flag: --fast: see tidemark dev --help",
-		"dev -n 0":                              "-n 0 is not valid: give 1 to 15 nodes",
-		"dev -n 3 --port 65534":                 "--port 65534 is not valid",
-		"dev now":                               `the argument "now" is one too many`,
-		"format --config x":                     "--cluster-id is missing",
-		"format --cluster-id x":                 "--config is missing",
-		"serve":                                 "--config is missing",
-		"topic create":                          "the argument TOPIC is missing",
-		"topic create t --partitions 0":         "--partitions 0 is not valid",
-		"topic create t --config a":             "--config a is not KEY=VALUE",
-		"topic create t --config retention.m=1": "there is no key retention.m: did you mean retention.ms",
-		"topic create t --config segment.ms=0":  "segment.ms=0 is not valid: give 1 or more",
-		"topic alter t":                         "nothing to alter",
-		"topic delete":                          "the argument TOPIC is missing",
-		"topic list --bootstrap here":           "--bootstrap here is not HOST:PORT",
-		"topic list --timeout 0s":               "--timeout 0s is not valid",
-		"produce t --acks two":                  "--acks two is not valid",
-		"produce t --acks 1 --idempotent":       "--idempotent needs --acks all",
-		"produce t --compression zip":           "--compression zip is not valid",
-		"produce t --header x":                  "--header x is not KEY=VALUE",
-		"produce t --partition -2":              "--partition -2 is not valid",
-		"consume t --offset soon":               "--offset soon is not valid: give start, end, an OFFSET, -N or @TIME",
-		"consume t --offset @soon":              "--offset @soon is not valid",
-		"consume t --group g --partition 1":     "--group and --partition exclude each other",
-		"consume t --group g --until-end":       "--group and --until-end exclude each other",
-		"consume t --isolation none":            "--isolation none is not valid",
-		"consume t --count -1":                  "--count -1 is not valid",
-		"dump-log":                              "the argument FILE is missing",
-		"dump-log x --offsets-decoder --cluster-metadata-decoder": "the decoders exclude each other",
-		"replicas --interval 0s":                                  "--interval 0s is not valid",
-	} {
+	for line, want := range wrongLines {
 		code, _, stderr := run(t, told{}, "", strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, errors %q, want 2 and %q", line, code, stderr, want)
