@@ -42,6 +42,8 @@ func (p *Partition) expandISR(r *remote) {
 		why.Code, why.Bound = JoinBehindHW, p.hw
 	case r.leo < l.start:
 		why.Code, why.Bound = JoinBehindEpoch, l.start
+	case r.logStart < p.logStart:
+		why.Code, why.Offset, why.Bound = JoinBelowStart, r.logStart, p.logStart
 	case l.pending:
 		why.Code = JoinWaitsForISR
 	default:

@@ -65,6 +65,7 @@ const (
 	JoinProposed       // Broker, Offset
 	JoinBehindHW       // Broker, Offset, Bound: HW
 	JoinBehindEpoch    // Broker, Offset, Bound: epoch start
+	JoinBelowStart     // Broker, Offset: its log start, Bound: ours
 	JoinFenced         // Broker
 	JoinShuttingDown   // Broker
 	JoinUnregistered   // Broker
@@ -140,6 +141,7 @@ var phrases = [...]struct{ name, words string }{
 	JoinProposed:       {"join-proposed", "b%[1]d has caught up at %[2]d"},
 	JoinBehindHW:       {"join-behind-hw", "b%[1]d may not join: its end %[2]d is below the HW %[3]d"},
 	JoinBehindEpoch:    {"join-behind-epoch", "b%[1]d may not join: its end %[2]d is below the epoch start %[3]d"},
+	JoinBelowStart:     {"join-below-start", "b%[1]d may not join yet: it holds records from %[2]d on, which below %[3]d nobody can compare"},
 	JoinFenced:         {"join-fenced", "b%[1]d may not join: it is fenced"},
 	JoinShuttingDown:   {"join-shutting-down", "b%[1]d may not join: it is shutting down"},
 	JoinUnregistered:   {"join-unregistered", "b%[1]d may not join: it is not registered"},

@@ -84,6 +84,8 @@ func (p *Partition) whyOutside(r *remote) Reason {
 		why.Code, why.Bound = JoinBehindHW, p.hw
 	case r.leo < p.lead.start:
 		why.Code, why.Bound = JoinBehindEpoch, p.lead.start
+	case r.logStart < p.logStart:
+		why.Code, why.Offset, why.Bound = JoinBelowStart, r.logStart, p.logStart
 	case slices.Contains(p.lead.maximal, r.id):
 		why.Code = JoinProposed
 	case p.lead.pending:

@@ -102,6 +102,8 @@ var replication = []mutant{
 		"	case r.leo < p.hw:\n		why.Code, why.Bound = JoinBehindHW, p.hw\n", ""),
 	part("R5.4", "who joins may be below the epoch start", "isr.go",
 		"	case r.leo < l.start:\n		why.Code, why.Bound = JoinBehindEpoch, l.start\n", ""),
+	part("R5.4", "who joins may hold what was never compared", "isr.go",
+		"	case r.logStart < p.logStart:\n		why.Code, why.Offset, why.Bound = JoinBelowStart, r.logStart, p.logStart\n", ""),
 	part("R5.5", "a stopping broker may join", "isr.go",
 		"	case peer.ShuttingDown:\n		return JoinShuttingDown\n", ""),
 	part("R5.7", "who is proposed does not count yet", "isr.go",
