@@ -29,6 +29,7 @@ type broker struct {
 	peers     *peers
 	janitor   *janitor
 	api       *api.API
+	data      *api.DataPath
 	groups    *coordinator.Coordinator
 
 	cancel      context.CancelFunc
@@ -58,7 +59,7 @@ func startBroker(n *Node) (*broker, error) {
 		lagMax: n.cfg.ReplicaLagTimeMax, producerExpiry: n.cfg.ProducerIDExpiration,
 		fetchBackoff: n.cfg.ReplicaFetchBackoff, fetchMaxBytes: n.cfg.ReplicaFetchMaxBytes, rackAware: n.cfg.RackAwareReads,
 	})
-	b.replicas.events = n.opts.Events
+	b.replicas.events = n.events
 	b.writer = newLogWriter(n.clock, func(rs reports) { b.replicas.inbox.post(rs) }, n.fail)
 	b.isr = &isrSender{id: n.cfg.NodeID, forward: n.source.Forward, epoch: b.lifecycle.Epoch,
 		tell:  func(as isrAnswers) bool { return b.replicas.inbox.post(as) },
@@ -144,10 +145,7 @@ func (b *broker) serve(ctx context.Context) {
 		b.n.fail(err)
 		return
 	}
-	s := transport.NewServer(l, transport.Options{
-		Name: b.n.cfg.Listeners[0].Name, Versions: brokerVersions, MaxRequest: int(b.n.cfg.SocketRequestMaxBytes),
-		IdleLimit: b.n.cfg.ConnectionsMaxIdle, MaxInFlight: b.n.cfg.QueuedMaxBytes, Log: b.n.log,
-	})
+	s := transport.NewServer(l, b.serverOptions())
 	b.mu.Lock()
 	b.server = s
 	b.mu.Unlock()
@@ -159,6 +157,20 @@ func (b *broker) serve(ctx context.Context) {
 	if err := s.Serve(b.api); err != nil && ctx.Err() == nil {
 		b.n.fail(err)
 	}
+}
+
+func (b *broker) serverOptions() transport.Options {
+	cfg := b.n.cfg
+	o := transport.Options{
+		Name: cfg.Listeners[0].Name, Versions: brokerVersions, MaxRequest: int(cfg.SocketRequestMaxBytes),
+		IdleLimit: cfg.ConnectionsMaxIdle, MaxInFlight: cfg.QueuedMaxBytes,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerIP: cfg.MaxConnectionsPerIP,
+		SendBuffer: cfg.SocketSendBuffer, ReceiveBuffer: cfg.SocketReceiveBuffer, Log: b.n.log,
+	}
+	if b.n.metrics != nil {
+		o.Observer = listenerMetrics{b.n.metrics}
+	}
+	return o
 }
 
 func (b *broker) startFetcher(ctx context.Context, s *source) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/metrics"
 )
@@ -13,12 +14,12 @@ func (n *Node) startHTTP() error {
 	if n.cfg.HTTPListen == "" {
 		return nil
 	}
-	reg := metrics.New()
-	if n.broker != nil {
-		reg.CollectMarks(n.marks)
-	}
+	n.metrics.CollectMarks(n.scrape)
 	var err error
-	n.http, err = reg.Listen(n.cfg.HTTPListen, n.health)
+	n.http, err = n.metrics.Listen(n.cfg.HTTPListen, n.health)
+	if err == nil {
+		n.log.Info("metrics and health over HTTP", "address", n.http.Addr().String())
+	}
 	return err
 }
 
@@ -42,16 +43,85 @@ func (n *Node) health() error {
 	}
 }
 
-// marks are the offsets of all replicas at a scrape.
-func (n *Node) marks() []metrics.Marks {
+// scrape sets the gauges and returns the marks of every replica.
+func (n *Node) scrape() []metrics.Marks {
+	n.metrics.Controller.Set(n.clusterCounts(n.source.Image()))
+	if n.broker == nil {
+		return nil
+	}
+	failed := 0
+	if n.dir.Err() != nil {
+		failed = 1
+	}
+	n.metrics.Log.SetFailedDirs(failed)
+	n.metrics.Traffic.SetSessions(n.broker.data.Sessions())
+	return n.broker.scrape(n.metrics)
+}
+
+// clusterCounts is how the cluster stands by the image.
+func (n *Node) clusterCounts(img *image.Image) metrics.ControllerCounts {
+	active, _ := n.source.Active()
+	c := metrics.ControllerCounts{Active: n.cfg.Controller && active == n.cfg.NodeID,
+		Topics: img.TopicCount(), Partitions: img.PartitionCount(), MetadataEnd: int64(img.End())}
+	for _, b := range img.Brokers() {
+		if b.Fenced {
+			c.Fenced++
+		} else {
+			c.Brokers++
+		}
+	}
+	for t := range img.Topics() {
+		for _, p := range t.Partitions {
+			if p.Leader < 0 {
+				c.Offline++
+			}
+			if len(p.Replicas) > 0 && p.Leader != p.Replicas[0] {
+				c.NotPreferred++
+			}
+		}
+	}
+	return c
+}
+
+func (b *broker) scrape(reg *metrics.Registry) []metrics.Marks {
 	var out []metrics.Marks
-	n.broker.replicas.do(func(l *replicas) {
+	var c metrics.ReplicaCounts
+	img := b.applier.Image()
+	b.replicas.do(func(l *replicas) {
+		reg.Traffic.SetParked(l.produces.Len(), l.fetches.Len())
 		for _, r := range l.all {
-			m, v := r.p.Marks(), r.p.View()
+			v := r.p.View()
+			count(&c, v, img.Partition(r.hosted.ID.TopicID, r.hosted.ID.Partition))
+			m := v.Marks
 			out = append(out, metrics.Marks{Topic: r.tp().Topic, Partition: r.tp().Partition, Leader: v.Role == partition.Leader,
 				LogStart: int64(m.LogStart), HW: int64(m.HW), LEO: int64(m.LEO), LastStable: int64(m.LSO),
 				Bytes: r.log.Size(), InSync: len(v.ISR)})
 		}
 	})
+	reg.Replication.Set(c)
 	return out
+}
+
+// count adds one replica to the counts of its broker.
+func count(c *metrics.ReplicaCounts, v partition.View, p *image.Partition) {
+	c.Partitions++
+	if p == nil || p.Leader < 0 {
+		c.Offline++
+	}
+	if v.Role != partition.Leader {
+		return
+	}
+	c.Leaders++
+	if len(v.ISR) < len(v.Replicas) {
+		c.UnderReplicated++
+	}
+	switch {
+	case len(v.ISR) < v.MinISR:
+		c.UnderMinISR++
+	case len(v.ISR) == v.MinISR:
+		c.AtMinISR++
+	}
+	if p != nil && len(p.Adding)+len(p.Removing) > 0 {
+		c.Reassigning++
+	}
 }

@@ -51,6 +51,9 @@ type Node struct {
 	broker *broker         // nil on a controller alone
 	http   *metrics.Server // nil unless tidemark.http.listen is set
 
+	metrics *metrics.Registry // nil unless tidemark.http.listen is set
+	events  *events
+
 	failOnce sync.Once
 	failed   chan struct{}
 	err      error
@@ -69,6 +72,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{opts: o, cfg: o.Config, clock: newSystemClock(), failed: make(chan struct{})}
 	n.log = o.Log.With("node", int32(n.cfg.NodeID))
+	if n.cfg.HTTPListen != "" {
+		n.metrics = metrics.New()
+	}
+	n.events = &events{log: n.log, metrics: n.metrics, next: o.Events}
 	if err := n.start(ctx); err != nil {
 		n.abandon()
 		return nil, err

@@ -182,7 +182,11 @@ func (c *Conn) next() (*Request, error) {
 		frame.Release()
 		return nil, violation{err}
 	}
-	return &Request{Header: c.header, Body: body, Conn: c, frame: frame}, nil
+	r := &Request{Header: c.header, Body: body, Conn: c, frame: frame}
+	if c.server.opts.Observer != nil {
+		r.began = time.Now()
+	}
+	return r, nil
 }
 
 // nextSize reads until the size prefix, key and version of the next frame are
@@ -303,6 +307,9 @@ func (c *Conn) answer(r *Request, a answer, resp Response) {
 	c.pending--
 	gone, head := c.ended, len(c.queue) > 0 && c.queue[0] == r
 	c.mu.Unlock()
+	if o := c.server.opts.Observer; o != nil {
+		o.Answered(r.Header.Key, time.Since(r.began))
+	}
 	if gone {
 		discard(r)
 		return

@@ -1,6 +1,10 @@
 package transport
 
-import "github.com/tidemark-log/tidemark/internal/wire"
+import (
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/wire"
+)
 
 // Request is one request of a connection. The handler answers it exactly once,
 // from any goroutine: Reply, ReplyNone or CloseConn.
@@ -14,6 +18,7 @@ type Request struct {
 	Conn *Conn
 
 	frame    *Frame
+	began    time.Time // zero unless somebody observes
 	freed    bool
 	state    answer   // guarded by Conn.mu
 	response Response // guarded by Conn.mu

@@ -53,6 +53,17 @@ type Options struct {
 	// leaves the system's choice.
 	SendBuffer, ReceiveBuffer int
 	Log                       *slog.Logger
+	// Observer, if not nil, is told of requests and connections, for metrics. Its
+	// methods are called from connections' goroutines and must not block.
+	Observer Observer
+}
+
+// Observer is told what a listener does.
+type Observer interface {
+	// Answered tells how long it took from a request's last byte to its answer.
+	Answered(key int16, took time.Duration)
+	Opened()
+	Closed()
 }
 
 func (o Options) withDefaults() Options {
@@ -164,6 +175,9 @@ func (s *Server) start(nc net.Conn, h Handler) {
 		s.noise.warn(s.opts.Log, "connection refused", c.ip, err)
 		return
 	}
+	if o := s.opts.Observer; o != nil {
+		o.Opened()
+	}
 	go func() { defer s.handlers.Done(); c.readLoop(h) }()
 	go func() { defer s.handlers.Done(); c.writeLoop() }()
 }
@@ -189,6 +203,9 @@ func (s *Server) admit(c *Conn) error {
 func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if o := s.opts.Observer; o != nil {
+		o.Closed()
+	}
 	delete(s.conns, c)
 	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
 		delete(s.perIP, c.ip)
