@@ -204,7 +204,7 @@ func TestALongPollWaitsAndWakes(t *testing.T) {
 		own := w.dial(1)
 		meanwhile := sync.WaitGroup{}
 		meanwhile.Go(func() {
-			time.Sleep(300 * time.Millisecond)
+			pass(300 * time.Millisecond)
 			askOn[*kmsg.ProduceResponse](w, own, produceRequest("t", 0, -1, time.Second, batch("x")))
 		})
 		p, took := w.fetch(1, f)
@@ -243,7 +243,7 @@ func TestMinBytesCountsReadableBytesOverAllPartitions(t *testing.T) {
 			for i := range 4 {
 				askOn[*kmsg.ProduceResponse](w, own, produceRequest("t", int32(i), -1, time.Second, batch(strings.Repeat("x", 1000))))
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 			askOn[*kmsg.ProduceResponse](w, own, produceRequest("t", 2, -1, time.Second, batch(strings.Repeat("y", 1500))))
 		})
 		start := time.Now()
@@ -274,7 +274,7 @@ func TestAWaitingFetchEndsWhenItsTopicIsDeleted(t *testing.T) {
 			own := w.dial(1)
 			meanwhile := sync.WaitGroup{}
 			meanwhile.Go(func() {
-				time.Sleep(500 * time.Millisecond)
+				pass(500 * time.Millisecond)
 				d := kmsg.NewPtrDeleteTopicsRequest()
 				d.Version, d.TimeoutMillis, d.TopicNames = 5, 10_000, []string{topic}
 				askOn[*kmsg.DeleteTopicsResponse](w, own, d)
@@ -386,7 +386,7 @@ func TestWithoutAFreeSessionSlotAFetchIsServedWhole(t *testing.T) {
 				req.Version, req.MaxBytes, req.SessionID, req.SessionEpoch = 12, 50<<20, id, epoch+1
 				code(t, "an established session", ask[*kmsg.FetchResponse](w, 1, req).ErrorCode, model.None)
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		for _, id := range ids {
 			req := at("t", 0).request()

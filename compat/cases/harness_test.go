@@ -316,3 +316,6 @@ func brisk() []tidetest.Option {
 func minISR(n int) map[string]string {
 	return map[string]string{"min.insync.replicas": fmt.Sprint(n)}
 }
+
+// pass lets fake time go by.
+func pass(d time.Duration) { <-time.After(d) }
