@@ -190,6 +190,15 @@ func (c *Cluster) ISR(topic string, p int) []int {
 	return out
 }
 
+// PartitionEpoch is the number of a partition's newest state: each change of its
+// leader, its ISR or its replicas adds one. It is -1 for what does not exist.
+func (c *Cluster) PartitionEpoch(topic string, p int) int32 {
+	if part := c.partition(topic, p); part != nil {
+		return int32(part.PartitionEpoch)
+	}
+	return -1
+}
+
 // newest is the newest image that a running node has.
 func (c *Cluster) newest() *image.Image {
 	img := image.New()
