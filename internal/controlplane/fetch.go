@@ -16,8 +16,12 @@ import (
 // maxFetchWait bounds a long poll, whatever the request asks for.
 const maxFetchWait = 30 * time.Second
 
-// idFrom is the first version of Fetch that names topics by id.
-const idFrom = 13
+// Versions of Fetch from which a reader names topics by id, and says which high
+// watermark it knows (KIP-1166).
+const (
+	idFrom = 13
+	hwFrom = 18
+)
 
 // fetch answers a Fetch of the metadata log (KIP-595, KIP-630). It reports false
 // when the answer is to wait for a commit; first says that the request has just
@@ -74,7 +78,7 @@ func (r *readers) read(x *read, s *served, p *kmsg.FetchRequestTopicPartition, o
 			out.ErrorCode = int16(model.ErrKafkaStorageError)
 			break
 		}
-		if len(records) == 0 && time.Now().Before(x.deadline) && !r.news(o, p, s) {
+		if len(records) == 0 && time.Now().Before(x.deadline) && !news(o, p, s, x.fetch.GetVersion()) {
 			return false
 		}
 		if records != nil {
@@ -89,8 +93,8 @@ func (r *readers) read(x *read, s *served, p *kmsg.FetchRequestTopicPartition, o
 
 // news reports whether the reader may not know the high watermark yet, though
 // it has all records: it says so (KIP-1166), or nothing was sent to it so far.
-func (r *readers) news(o *observerState, p *kmsg.FetchRequestTopicPartition, s *served) bool {
-	if p.HighWatermark != math.MaxInt64 {
+func news(o *observerState, p *kmsg.FetchRequestTopicPartition, s *served, version int16) bool {
+	if version >= hwFrom && p.HighWatermark != math.MaxInt64 {
 		return model.Offset(p.HighWatermark) < s.hw
 	}
 	return o == nil || o.sentHW < s.hw
