@@ -235,7 +235,7 @@ func (d *driver) lead(leader *process, tp model.TopicIDPartition) {
 		drop := l.isr[d.rng.IntN(len(l.isr))]
 		if drop != leader.id {
 			d.say("%d proposes %v-%d without %d", leader.id, tp.TopicID, tp.Partition, drop)
-			l.pending = without(l.isr, drop)
+			l.pending, l.sent = without(l.isr, drop), 0
 			d.send(leader, l, tp)
 		}
 	case l.pending != nil:

@@ -42,6 +42,7 @@ type leadership struct {
 	pe      model.PartitionEpoch
 	isr     []model.BrokerID
 	pending []model.BrokerID // proposed and not answered; nil none
+	sent    int              // copies of the pending proposal that are on their way
 	// heard are followers that fetched up to the end, by the broker epoch of that
 	// fetch.
 	heard map[model.BrokerID]model.BrokerEpoch
@@ -104,7 +105,7 @@ func (d *driver) fetch(leader, f *process, tp model.TopicIDPartition) {
 	if contains(l.isr, f.id) || l.pending != nil || br == nil || br.Fenced || br.InControlledShutdown || br.Epoch != f.epoch {
 		return
 	}
-	l.pending = append(slices.Clone(l.isr), f.id)
+	l.pending, l.sent = append(slices.Clone(l.isr), f.id), 0
 	d.send(leader, l, tp)
 }
 
@@ -134,6 +135,7 @@ func (d *driver) send(leader *process, l *leadership, tp model.TopicIDPartition)
 		m.epochs = append(m.epochs, e)
 	}
 	d.mail = append(d.mail, m)
+	l.sent++
 }
 
 // produce commits one more record, if the leader's maximal ISR takes part and
@@ -193,7 +195,11 @@ func (d *driver) deliver(m *message, lost bool) {
 			l.isr, l.pe, l.pending = toBrokers(a.ISR), model.PartitionEpoch(a.PartitionEpoch), nil
 		}
 	case model.ErrIneligibleReplica, model.ErrOperationNotAttempted:
-		l.pending = nil
+		// This copy was not applied. Another one still may be: the partition epoch
+		// that both carry has not moved.
+		if l.sent == 1 && !slices.Contains(d.mail, m) {
+			l.pending = nil
+		}
 	}
 }
 
