@@ -345,6 +345,15 @@ func (c *Cluster) Cut(a, b int) { c.net.cut(model.BrokerID(a), model.BrokerID(b)
 // Heal ends a Cut.
 func (c *Cluster) Heal(a, b int) { c.net.cut(model.BrokerID(a), model.BrokerID(b), false) }
 
+// Asked is how many requests one node has sent to the client port of another,
+// since the start. It counts only behind gates.
+func (c *Cluster) Asked(from, to int) int64 {
+	return c.net.asks(model.BrokerID(from), model.BrokerID(to)).Load()
+}
+
+// Dir is the directory of a node, running or not.
+func (c *Cluster) Dir(id int) string { return c.nodes[id-1].dir }
+
 // Failed reports the first node that could not go on.
 func (c *Cluster) Failed() error {
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/memnet"
@@ -23,11 +24,14 @@ type network struct {
 	paused map[model.BrokerID]*gate
 	cuts   map[[2]model.BrokerID]*gate
 	conns  map[*gatedConn]struct{}
+	asked  map[[2]model.BrokerID]*atomic.Int64 // {from, to} -> requests to the client port
+	client map[string]bool                     // addresses of client ports
 }
 
 func newNetwork(memory bool) *network {
 	n := &network{owner: map[string]model.BrokerID{}, paused: map[model.BrokerID]*gate{},
-		cuts: map[[2]model.BrokerID]*gate{}, conns: map[*gatedConn]struct{}{}}
+		cuts: map[[2]model.BrokerID]*gate{}, conns: map[*gatedConn]struct{}{},
+		asked: map[[2]model.BrokerID]*atomic.Int64{}, client: map[string]bool{}}
 	if memory {
 		m := memnet.New()
 		n.listen, n.dial = m.Listen, m.Dial
@@ -42,13 +46,23 @@ func newNetwork(memory bool) *network {
 }
 
 // place notes the addresses of a node.
-func (n *network) place(id model.BrokerID, addrs ...string) {
+func (n *network) place(id model.BrokerID, client, controller string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.paused[id] = newGate()
-	for _, a := range addrs {
-		n.owner[a] = id
+	n.owner[client], n.owner[controller] = id, id
+	n.client[client] = true
+}
+
+// asks counts the requests of one node to the client port of another.
+func (n *network) asks(from, to model.BrokerID) *atomic.Int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := [2]model.BrokerID{from, to}
+	if n.asked[k] == nil {
+		n.asked[k] = new(atomic.Int64)
 	}
+	return n.asked[k]
 }
 
 func pairOf(a, b model.BrokerID) [2]model.BrokerID {
@@ -103,6 +117,7 @@ func (n *network) dialer(from model.BrokerID) func(ctx context.Context, addr str
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		n.mu.Lock()
 		to, known := n.owner[addr]
+		client := n.client[addr]
 		own := n.paused[from]
 		n.mu.Unlock()
 		gates := []*gate{own}
@@ -118,7 +133,11 @@ func (n *network) dialer(from model.BrokerID) func(ctx context.Context, addr str
 		if err != nil {
 			return nil, err
 		}
-		return n.gated(nc, from, gates), nil
+		c := n.gated(nc, from, gates)
+		if client {
+			c.asked = n.asks(from, to)
+		}
+		return c, nil
 	}
 }
 
@@ -144,7 +163,7 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 	return l.net.gated(nc, l.id, []*gate{g}), nil
 }
 
-func (n *network) gated(nc net.Conn, owner model.BrokerID, gates []*gate) net.Conn {
+func (n *network) gated(nc net.Conn, owner model.BrokerID, gates []*gate) *gatedConn {
 	c := &gatedConn{Conn: nc, net: n, owner: owner, gates: gates, closed: make(chan struct{})}
 	n.mu.Lock()
 	n.conns[c] = struct{}{}
@@ -158,6 +177,7 @@ type gatedConn struct {
 	net    *network
 	owner  model.BrokerID
 	gates  []*gate
+	asked  *atomic.Int64 // counts writes, for a client writes each request at once; or nil
 	once   sync.Once
 	closed chan struct{}
 }
@@ -185,6 +205,9 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 func (c *gatedConn) Write(b []byte) (int, error) {
 	if err := c.pass(); err != nil {
 		return 0, err
+	}
+	if c.asked != nil {
+		c.asked.Add(1)
 	}
 	return c.Conn.Write(b)
 }
