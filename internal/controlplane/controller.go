@@ -63,7 +63,8 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	c.loop = l
 	c.served = c.versions()
 	c.server = transport.NewServer(o.Listener, transport.Options{Name: o.ListenerName, Versions: c.served, Log: o.Log})
-	c.forward = &forwarder{self: o.NodeID, pub: c.pub, local: c.Submit, closed: c.done, dialWith: o.Dial}
+	c.forward = newForwarder(o.NodeID, c.pub, c.done, o.Dial)
+	c.forward.local = c.Submit
 	if err := l.publish(); err != nil {
 		c.release()
 		o.Listener.Close()
@@ -75,7 +76,6 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	c.group.Go(func() { c.fail(c.server.Serve(c)) })
 	go func() {
 		c.err = l.run()
-		c.stop()
 		if c.err != nil {
 			c.abandon()
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -26,11 +25,20 @@ type forwarder struct {
 	lanes    [lanes]lane
 }
 
-// lane is one connection.
+// lane is one connection. Whoever holds its turn may replace it.
 type lane struct {
-	mu     sync.Mutex // held while dialling
+	turn   chan struct{} // one token
 	client *transport.Client
 	addr   string
+}
+
+// newForwarder makes the lanes.
+func newForwarder(self model.BrokerID, pub *broadcast, closed <-chan struct{}, dial Dial) *forwarder {
+	f := &forwarder{self: self, pub: pub, closed: closed, dialWith: dial}
+	for i := range f.lanes {
+		f.lanes[i].turn = make(chan struct{}, 1)
+	}
+	return f
 }
 
 const (
@@ -119,8 +127,12 @@ func (f *forwarder) try(ctx context.Context, lead leadership, req kmsg.Request) 
 
 // dial returns the lane's connection to addr, made anew when it ended.
 func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.Client, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if l.client != nil {
 		select {
 		case <-l.client.Closed():
@@ -149,11 +161,11 @@ func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.
 func (f *forwarder) close() {
 	for i := range f.lanes {
 		l := &f.lanes[i]
-		l.mu.Lock()
+		l.turn <- struct{}{}
 		if l.client != nil {
 			l.client.Close()
 			l.client = nil
 		}
-		l.mu.Unlock()
+		<-l.turn
 	}
 }

@@ -38,6 +38,7 @@ type loop struct {
 	began   time.Time // origin of model.Time
 	events  chan any
 	quit    chan struct{}
+	stop    func() // closes quit
 	readers *readers
 	pub     *broadcast
 	ready   *ready
@@ -310,13 +311,14 @@ func (l *loop) publish() error {
 			lead.leader = model.NoBroker // elected, and not yet deciding
 		}
 	}
-	l.pub.setImage(l.img)
 	if err := l.updateVoters(); err != nil {
 		return err
 	}
 	lead.addr = l.voters.address(lead.leader)
-	l.pub.setLead(lead)
+	// Readers first: nobody in this process is to know more than they serve.
 	l.readers.update(served{lead: lead, hw: l.node.Applied().End, view: l.dir.View(), img: l.img, voters: l.voters.list})
+	l.pub.setImage(l.img)
+	l.pub.setLead(lead)
 	if lead.leader != model.NoBroker && l.img.Feature(featureMetadata) > 0 {
 		l.ready.set()
 	}
@@ -338,8 +340,10 @@ func (l *loop) writeQuorumState(leader model.BrokerID, epoch model.Epoch) error 
 	return l.dir.WriteQuorumState(st)
 }
 
-// end answers what waits and closes what the loop owns.
+// end answers what waits and closes what the loop owns. quit is closed first, so
+// that nobody waits for the loop while it waits for them.
 func (l *loop) end() {
+	l.stop()
 	l.resign()
 	l.refuseAll()
 	l.peers.close()

@@ -104,7 +104,7 @@ func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) {
 	f.pub = newBroadcast(f.img)
 	run, quit := context.WithCancel(context.Background())
 	ob := &Observer{o: o, pub: f.pub, ready: f.ready, quit: quit, done: make(chan struct{}), follower: f}
-	ob.forward = &forwarder{self: o.NodeID, pub: f.pub, closed: ob.done, dialWith: o.Dial}
+	ob.forward = newForwarder(o.NodeID, f.pub, ob.done, o.Dial)
 	go func() {
 		ob.err = f.run(run)
 		close(ob.done)

@@ -64,7 +64,7 @@ func (c *Controller) recover() (*loop, error) {
 	o := &c.o
 	seed := uint64(time.Now().UnixNano())
 	l := &loop{
-		o: *o, log: o.Log, fs: o.FS, began: time.Now(), events: make(chan any, 256), quit: c.quit, ready: c.ready,
+		o: *o, log: o.Log, fs: o.FS, began: time.Now(), events: make(chan any, 256), quit: c.quit, stop: c.stop, ready: c.ready,
 		connected: map[model.BrokerID]bool{}, seen: map[model.BrokerID]model.Millis{},
 		rand:  rand.New(rand.NewPCG(seed, uint64(o.NodeID))),
 		beats: heartbeats{conns: map[model.BrokerID]*beat{}},
@@ -167,20 +167,20 @@ func (l *loop) readBootstrap() (*bootstrap, error) {
 	return out, nil
 }
 
-// findVoters takes the voters from the options, the image or the bootstrap
-// checkpoint.
+// findVoters takes the voters from the image or the bootstrap checkpoint, if the
+// cluster has kraft.version 1, else from the options.
 func (l *loop) findVoters(boot *bootstrap) {
 	v := &l.voters
 	v.name = l.o.ListenerName
 	v.self = Voter{ID: l.o.NodeID, DirectoryID: l.o.DirectoryID, Host: l.o.Host, Port: l.o.Port}
 	switch {
-	case len(l.o.Voters) > 0:
-		v.static = true
-		v.list = sortedVoters(l.o.Voters)
 	case l.img.KRaftVersion() > 0:
 		v.log = l.img.Voters()
 		v.list = fromLog(v.log, v.name)
-	case boot != nil:
+	case boot != nil && len(boot.voters) > 0:
 		v.list = fromLog(boot.voters, v.name)
+	default:
+		v.static = true
+		v.list = sortedVoters(l.o.Voters)
 	}
 }
