@@ -199,11 +199,11 @@ func (l *loop) work() error {
 			break
 		}
 	}
-	l.complete()
 	l.dropUnused()
 	if err := l.publish(); err != nil {
 		return err
 	}
+	l.complete() // who is answered finds the outcome in the image
 	return l.maybeCheckpoint()
 }
 

@@ -1,5 +1,5 @@
-// Package raftlog keeps a controller's raft entries, votes and snapshot marks on
-// disk: the truth that the metadata log is projected from.
+// Package raftlog keeps on disk what a controller has promised to raft: the truth
+// that the metadata log is projected from.
 //
 // The log is append-only. An entry whose index is taken already replaces that
 // entry and all behind it, so overwritten entries are truncated by what is
