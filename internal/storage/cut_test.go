@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 func TestTruncateCutsAnywhere(t *testing.T) {
@@ -309,5 +311,64 @@ func TestADeletedLogIsGoneAtOnce(t *testing.T) {
 	}
 	if w.dir.OpenFiles() != 0 {
 		t.Errorf("%d files open", w.dir.OpenFiles())
+	}
+}
+
+func TestACutIsDurableAtOnce(t *testing.T) {
+	w := newWorld(t)
+	l := w.fresh()
+	for i := range 60 {
+		b := record.NewBuilder(record.BatchOptions{ProducerID: 7, BaseSequence: int32(i)})
+		b.Add(now, nil, []byte("0123456789"))
+		_, err := l.Append(now, storage.AppendBatch{Bytes: b.Bytes(), Stamp: true, Base: l.LEO()})
+		must(t, err)
+	}
+	must(t, l.Flush(now))
+	segs := l.Segments()
+	to := segs[1].Base + 2
+	_, err := l.Truncate(to, l.Epochs(), now)
+	must(t, err)
+	for name, content := range tree(t, w.fs.(*vfs.Mem).CrashClone(vfs.CrashOptions{}), w.path) {
+		var base model.Offset
+		suffix := ""
+		if n, _ := fmt.Sscanf(name, "events-0/%020d%s", &base, &suffix); n != 2 {
+			continue
+		}
+		if base > to && (suffix == ".log" || suffix == ".snapshot") || base == segs[1].Base && suffix == ".log" && int64(len(content)) >= segs[1].Bytes {
+			t.Errorf("%s may come back with %d bytes", name, len(content))
+		}
+	}
+}
+
+func TestTheTopicIDIsDurableBeforeTheFirstBytes(t *testing.T) { // R8.9
+	w := newWorld(t)
+	l := w.fresh()
+	produce(t, l, 1, 0, now)
+	files := tree(t, w.fs.(*vfs.Mem).CrashClone(vfs.CrashOptions{}), w.path)
+	if got := files["events-0/partition.metadata"]; got != "version: 0\ntopic_id: "+topicID.String() {
+		t.Errorf("after a crash %q", got)
+	}
+}
+
+func TestACutDuringTheBackgroundFlushKeepsTheRecoveryPointDown(t *testing.T) {
+	w := newWorld(t)
+	var l *storage.Log
+	armed := false
+	w.fs = vfs.Faulty(w.fs, func(op vfs.Op) error {
+		if armed && op.Kind == vfs.OpSync && strings.HasSuffix(op.Path, ".log") {
+			armed = false
+			_, err := l.Truncate(5, nil, now)
+			return err
+		}
+		return nil
+	})
+	l = w.fresh()
+	for len(l.Segments()) < 3 {
+		produce(t, l, 1, 0, now)
+	}
+	armed = true
+	must(t, w.dir.RunBackground())
+	if armed || l.LEO() != 5 || l.RecoveryPoint() > 5 {
+		t.Errorf("recovery point %d of a log that ends at %d", l.RecoveryPoint(), l.LEO())
 	}
 }

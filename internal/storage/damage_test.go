@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -40,7 +41,7 @@ func TestATornTailIsCutOff(t *testing.T) { // B152
 		"all but the last byte":        whole[:len(whole)-1],
 		"a batch with a bit flipped":   slices.Replace(slices.Clone(whole), 70, 71, whole[70]^4),
 		"zeroes":                       make([]byte, 4096),
-		"a batch of an older epoch":    whole,
+		"a batch of an older epoch":    slices.Clone(whole),
 		"a header that claims a GiB":   slices.Replace(slices.Clone(whole), 8, 12, 0x40, 0, 0, 0),
 		"a header that claims nothing": slices.Replace(slices.Clone(whole), 8, 12, 0, 0, 0, 0),
 	}
@@ -53,6 +54,9 @@ func TestATornTailIsCutOff(t *testing.T) { // B152
 				continue // nothing but recovery looks at epochs
 			}
 			files := tree(t, w.fs, w.path)
+			if name == "a batch of an older epoch" {
+				record.Stamp(tail, end, 1)
+			}
 			active := ""
 			for f := range files {
 				if strings.HasSuffix(f, ".log") {
@@ -238,6 +242,31 @@ func TestAGapBehindTheRecoveryPointIsCut(t *testing.T) {
 		t.Errorf("%d segments", n)
 	}
 	checkAll(t, l)
+	// Their names are free again, for good: what is written there next must not
+	// be followed by what was.
+	for name := range tree(t, w.fs.(*vfs.Mem).CrashClone(vfs.CrashOptions{}), w.path) {
+		if name == logs[3] {
+			t.Errorf("%s may come back", name)
+		}
+	}
+}
+
+func TestTheBatchesKnowTheirEpochBetterThanTheCheckpoint(t *testing.T) {
+	for _, content := range []string{
+		"0\n2\n0 0\n7 100\n", "0\n4\n0 0\n1 79\n2 100\n9 150\n", "0\n1\n5 30\n", "0\n2\n0 0\n2 158\n", "0\n3\n0 0\n1 90\n2 120\n",
+	} {
+		w, _ := filled(t)
+		want := w.reopen().Epochs()
+		must(t, w.dir.Close())
+		must(t, w.fs.Remove(w.path+"/recovery-point-offset-checkpoint"))
+		write(t, w.fs, w.file("leader-epoch-checkpoint"), content)
+		l := w.reopen()
+		if got := l.Epochs(); !slices.Equal(got, want) {
+			// An epoch may only be known later than it began.
+			t.Errorf("%q: epochs %v, want %v", content, got, want)
+		}
+		checkFolds(t, content, l)
+	}
 }
 
 func TestAnotherNodesDirectoryIsRefused(t *testing.T) {
