@@ -70,7 +70,7 @@ func readBack(ctx context.Context, s settings, c *cluster, sent map[string]int) 
 	for _, n := range sent {
 		total += n
 	}
-	if err := readFranz(ctx, c, sent, total); err != nil {
+	if err := readFranz(ctx, c, topic, sent, total); err != nil {
 		return err
 	}
 	if err := readProgram(ctx, "kcat", sent, "kcat", "-C", "-q", "-e", "-b", c.bootstrap(), "-t", topic, "-o", "beginning",
@@ -86,7 +86,7 @@ func readBack(ctx context.Context, s settings, c *cluster, sent map[string]int) 
 		"--timeout-ms", "60000")...)
 }
 
-func readFranz(ctx context.Context, c *cluster, sent map[string]int, total int) error {
+func readFranz(ctx context.Context, c *cluster, topic string, sent map[string]int, total int) error {
 	cl, err := newClient(c, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return err

@@ -16,15 +16,16 @@ import (
 )
 
 type settings struct {
-	binary   string
-	kafka    string
-	dir      string
-	records  int
-	seconds  int
-	kills    int
-	lineSize int
-	defaults bool
-	text     string
+	binary    string
+	kafka     string
+	dir       string
+	records   int
+	seconds   int
+	kills     int
+	blackouts int
+	lineSize  int
+	defaults  bool
+	text      string
 }
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 	flag.IntVar(&s.records, "records", 5_000_000, "records of all clients together")
 	flag.IntVar(&s.seconds, "seconds", 190, "time over which each client is paced")
 	flag.IntVar(&s.kills, "kills", 10, "leaders to kill")
+	flag.IntVar(&s.blackouts, "blackouts", 3, "times that all brokers are killed at once")
 	flag.IntVar(&s.lineSize, "line", 215, "bytes of text in a record, at least")
 	flag.BoolVar(&s.defaults, "kafka-timeouts", false, "Kafka's default heartbeat and session timeouts instead of dev's")
 	flag.StringVar(&s.text, "text", "/usr/share,/usr/lib/python3,/usr/local/go/src", "where real text is found")
@@ -80,6 +82,9 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	if err := readBack(ctx, s, c, sent); err != nil {
+		return err
+	}
+	if err := blackout(ctx, c, s.blackouts); err != nil {
 		return err
 	}
 	return c.compareLogs(ctx, topic, 3)
