@@ -117,7 +117,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 }
 
 func TestAnIdleLogCostsLittle(t *testing.T) {
-	const n = 1000
+	const n = 300
 	w := newWorld(t)
 	w.fs, w.path = vfs.OS, t.TempDir()
 	w.cfg = storage.DefaultLogConfig()

@@ -36,45 +36,52 @@ func (w *world) file(name string) string { return w.path + "/events-0/" + name }
 
 func TestATornTailIsCutOff(t *testing.T) { // B152
 	whole := batch(2, 0, now)
-	cases := map[string][]byte{
-		"the first bytes of a batch":   whole[:30],
-		"all but the last byte":        whole[:len(whole)-1],
-		"a batch with a bit flipped":   slices.Replace(slices.Clone(whole), 70, 71, whole[70]^4),
-		"zeroes":                       make([]byte, 4096),
-		"a batch of an older epoch":    slices.Clone(whole),
-		"a header that claims a GiB":   slices.Replace(slices.Clone(whole), 8, 12, 0x40, 0, 0, 0),
-		"a header that claims nothing": slices.Replace(slices.Clone(whole), 8, 12, 0, 0, 0, 0),
+	edit := func(at int, v ...byte) []byte { return slices.Replace(slices.Clone(whole), at, at+len(v), v...) }
+	cases := map[string]struct {
+		tail []byte
+		also bool // after a clean stop too, where only ends are looked at
+	}{
+		"the first bytes of a batch":   {whole[:30], true},
+		"all but the last byte":        {whole[:len(whole)-1], true},
+		"zeroes":                       {make([]byte, 4096), true},
+		"a header that claims a GiB":   {edit(8, 0x40, 0, 0, 0), true},
+		"a header that claims nothing": {edit(8, 0, 0, 0, 0), true},
+		"a batch with a bit flipped":   {edit(70, whole[70]^4), false},
+		"a batch of an older epoch":    {slices.Clone(whole), false},
 	}
-	for name, tail := range cases {
-		for _, clean := range []bool{false, true} {
-			w, end := filled(t)
-			if !clean {
-				must(t, w.fs.Remove(w.path+"/.kafka_cleanshutdown"))
-			} else if name == "a batch of an older epoch" {
-				continue // nothing but recovery looks at epochs
-			}
-			files := tree(t, w.fs, w.path)
-			if name == "a batch of an older epoch" {
-				record.Stamp(tail, end, 1)
-			}
-			active := ""
-			for f := range files {
-				if strings.HasSuffix(f, ".log") {
-					active = max(active, f)
-				}
-			}
-			write(t, w.fs, w.path+"/"+active, files[active]+string(tail))
-			if name == "a batch with a bit flipped" && clean {
-				continue // a clean stop is trusted; the consumer's check finds it
-			}
-			l := w.reopen()
-			if l.LEO() != end || l.CheckpointedHW() != end-5 {
-				t.Errorf("%s, clean %v: end %d, want %d; HW %d", name, clean, l.LEO(), end, l.CheckpointedHW())
-			}
-			produce(t, l, 3, 5, now)
-			checkAll(t, l)
+	for name, c := range cases {
+		w, end := filled(t)
+		if name == "a batch of an older epoch" {
+			record.Stamp(c.tail, end, 1)
+		}
+		tornTail(t, name, w, end, c.tail, false)
+		if c.also {
+			w, end = filled(t)
+			tornTail(t, name, w, end, c.tail, true)
 		}
 	}
+}
+
+// tornTail puts the tail behind the log of a stopped directory and opens it.
+func tornTail(t *testing.T, name string, w *world, end model.Offset, tail []byte, clean bool) {
+	t.Helper()
+	if !clean {
+		must(t, w.fs.Remove(w.path+"/.kafka_cleanshutdown"))
+	}
+	files := tree(t, w.fs, w.path)
+	active := ""
+	for f := range files {
+		if strings.HasSuffix(f, ".log") {
+			active = max(active, f)
+		}
+	}
+	write(t, w.fs, w.path+"/"+active, files[active]+string(tail))
+	l := w.reopen()
+	if l.LEO() != end || l.CheckpointedHW() != end-5 {
+		t.Errorf("%s, clean %v: end %d, want %d; HW %d", name, clean, l.LEO(), end, l.CheckpointedHW())
+	}
+	produce(t, l, 3, 5, now)
+	checkAll(t, l)
 }
 
 func TestLostAndGarbledIndexesAreMadeAnew(t *testing.T) { // B154
