@@ -20,14 +20,14 @@ func (w *world) settles(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain until %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		pass(5 * time.Millisecond)
 	}
 }
 
 // holdsFor checks again and again, for a while, that what must hold does.
 func (w *world) holdsFor(d time.Duration, what string, holds func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end); pass(20 * time.Millisecond) {
 		if !holds() {
 			w.t.Fatalf("no longer so: %s", what)
 		}

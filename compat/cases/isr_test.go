@@ -69,16 +69,16 @@ func TestASlowFollowerOfAnIdlePartitionStaysInTheISR(t *testing.T) {
 			leo, _ := w.mark(slow, "idle")
 			return leo == 1 && len(w.ISR("idle", 0)) == 3
 		})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		before := []int32{w.PartitionEpoch("idle", 0), w.PartitionEpoch("idle", 1), w.PartitionEpoch("busy", 0)}
 		w.Cut(leader, slow)
 		for i := range 60 { // three times the lag
 			code(t, "acks=1", w.produce(leader, "busy", 1, time.Second, batch(fmt.Sprint(i))).ErrorCode, model.None)
-			time.Sleep(100 * time.Millisecond)
+			pass(100 * time.Millisecond)
 		}
 		w.Heal(leader, slow)
 		w.WaitISR("busy", 0, 1, 2, 3)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		for p := range 2 {
 			if e := w.PartitionEpoch("idle", p); e != before[p] {
 				t.Errorf("the ISR of idle partition %d changed %d times", p, e-before[p])
@@ -101,7 +101,7 @@ func TestBelowTheMinimumNothingIsAppended(t *testing.T) {
 		}
 		w.WaitISR("t", 0, leader)
 		w.settles("the leader knows", func() bool { return len(w.partitionOf(leader, "t").ISR) == 1 })
-		time.Sleep(100 * time.Millisecond)
+		pass(100 * time.Millisecond)
 		p, took := w.timedProduce(leader, "t", -1, 10*time.Second, batch("refused"))
 		code(t, "acks=all", p.ErrorCode, model.ErrNotEnoughReplicas)
 		within(t, "the refusal", took, atOnce)
