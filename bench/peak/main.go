@@ -240,7 +240,7 @@ func produce(s settings, addrs []string, pids []int, megs int) (figure, error) {
 
 func produceOne(addrs []string, value []byte, n int, failed *atomic.Pointer[error]) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.ProducerLinger(5*time.Millisecond), kgo.ProducerBatchMaxBytes(1<<20-1000),
-		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(200_000), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(200_000), kgo.UnknownTopicRetries(-1), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,17 @@ type isrAnswer struct {
 	in partition.ISRAnswer
 }
 
+// turn hands the answers to the cores. A change that was accepted waits until
+// the metadata brings it too: the controller made it under the configs of its
+// own, and a minimum that was raised before must count here before it does.
 func (as isrAnswers) turn(l *replicas) {
 	for i := range as {
-		l.step(as[i].r, &as[i].in)
+		a := &as[i]
+		if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {
+			a.r.answer = &a.in
+			continue
+		}
+		l.step(a.r, &a.in)
 	}
 }
 

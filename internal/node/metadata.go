@@ -236,6 +236,8 @@ func (e *imageEvent) turn(l *replicas) {
 	for _, o := range e.opened {
 		l.host(o)
 	}
+	// A raised minimum counts before an ISR that was shrunk under it does.
+	e.configure(l)
 	// Leaders first, then followers (R4.1).
 	for _, leading := range [...]bool{true, false} {
 		for _, as := range e.assigned {
@@ -244,7 +246,6 @@ func (e *imageEvent) turn(l *replicas) {
 			}
 		}
 	}
-	e.configure(l)
 	l.wakeAll()
 }
 
@@ -286,6 +287,11 @@ func (l *replicas) assign(as assigned) {
 		Leader: as.p.Leader, LeaderEpoch: as.p.LeaderEpoch, PartitionEpoch: as.p.PartitionEpoch,
 		Replicas: as.p.Replicas, ISR: as.p.ISR, Recovering: as.p.Recovering,
 	})
+	r.epoch = as.p.PartitionEpoch
+	if a := r.answer; a != nil && a.PartitionEpoch <= r.epoch {
+		r.answer = nil
+		l.step(r, a)
+	}
 	l.release(r)
 	if as.p.Leader == l.id && as.p.LeaderEpoch > before {
 		l.expect(r, as.p.Replicas)

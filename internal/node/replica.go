@@ -23,6 +23,11 @@ type replica struct {
 	// on when its epoch is safe on disk.
 	held []producePart
 
+	// epoch is the partition epoch that the metadata brought last; answer is the
+	// controller's answer to an ISR proposal that is ahead of it.
+	epoch  model.PartitionEpoch
+	answer *partition.ISRAnswer
+
 	// As a follower: where it is fetched from, what the leader was last asked.
 	source  *source
 	sent    partition.FetchPosition
