@@ -68,6 +68,7 @@ func startBroker(n *Node) (*broker, error) {
 	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir, writer: b.writer,
 		replicas: b.replicas, epoch: b.lifecycle.Epoch, fail: n.fail, last: image.New()}
 	b.applier.img.Store(image.New())
+	b.lifecycle.applied = b.applier.Followed
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
 		limit: int(n.cfg.ReplicaFetchResponseMaxBytes) + int(n.cfg.SocketRequestMaxBytes)}
 	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,

@@ -27,6 +27,7 @@ type lifecycle struct {
 	directory model.UUID
 	clean     model.BrokerEpoch // epoch of the clean-shutdown file
 	listeners func() []config.Listener
+	applied   func() model.Offset // end of the metadata that our replicas follow
 
 	epoch     atomic.Int64 // of our registration; -1 before it
 	unfenced  chan struct{}
@@ -112,12 +113,15 @@ func (lc *lifecycle) leaving() bool {
 	}
 }
 
-// heartbeat sends one; nil means that nobody answered.
+// heartbeat sends one; nil means that nobody answered. It claims the metadata
+// that the replicas follow, not what is committed: a broker that were unfenced
+// before would still lead what it led in an earlier life, and others that leave
+// would be let go before we lead in their place.
 func (lc *lifecycle) heartbeat(ctx context.Context) *kmsg.BrokerHeartbeatResponse {
 	req := kmsg.NewPtrBrokerHeartbeatRequest()
 	req.Version = 1
 	req.BrokerID, req.BrokerEpoch = int32(lc.cfg.NodeID), int64(lc.Epoch())
-	end := lc.source.Image().End()
+	end := lc.applied()
 	req.CurrentMetadataOffset = int64(end) - 1
 	req.WantFence = int64(end)-1 < int64(lc.Epoch())
 	req.WantShutdown = lc.leaving()

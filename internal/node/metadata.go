@@ -28,12 +28,16 @@ type applier struct {
 	fail     func(error)
 	after    []func(d *image.Delta) // called in order once the replicas follow
 
-	img  atomic.Pointer[image.Image]
-	last *image.Image
+	img      atomic.Pointer[image.Image]
+	last     *image.Image
+	followed atomic.Int64 // end of the last image that the replicas follow
 }
 
 // Image returns the newest image that the broker's cache holds.
 func (a *applier) Image() *image.Image { return a.img.Load() }
+
+// Followed is the end of the metadata that the replicas follow (R4.1).
+func (a *applier) Followed() model.Offset { return model.Offset(a.followed.Load()) }
 
 // apply is called for every newer image, by one goroutine.
 func (a *applier) apply(img *image.Image) {
@@ -55,6 +59,7 @@ func (a *applier) apply(img *image.Image) {
 	for _, f := range a.after {
 		f(delta)
 	}
+	a.followed.Store(int64(img.End()))
 }
 
 // peersOf is the broker view that partitions judge eligibility by.

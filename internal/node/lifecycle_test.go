@@ -1,0 +1,55 @@
+package node
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/controlplane"
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// committed is a source whose log is ahead of what any replica follows; it keeps
+// the last heartbeat.
+type committed struct {
+	controlplane.Source
+	img  *image.Image
+	last *kmsg.BrokerHeartbeatRequest
+}
+
+func (c *committed) Image() *image.Image { return c.img }
+
+func (c *committed) Forward(_ context.Context, req kmsg.Request) (kmsg.Response, error) {
+	c.last = req.(*kmsg.BrokerHeartbeatRequest)
+	return req.ResponseKind(), nil
+}
+
+func TestAHeartbeatClaimsOnlyTheMetadataThatReplicasFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const epoch = 40
+		src := &committed{img: image.New().Apply(nil, 50, 1)}
+		cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker,controller", "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+			"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:2", "log.dirs": t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lc := newLifecycle(cfg, src, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		lc.epoch.Store(epoch)
+		for _, followed := range []model.Offset{0, 1, epoch, epoch + 1, 50} {
+			lc.applied = func() model.Offset { return followed }
+			lc.heartbeat(t.Context())
+			if got := src.last.CurrentMetadataOffset; got != int64(followed)-1 {
+				t.Errorf("with replicas that follow up to %d, the heartbeat claims %d", followed, got)
+			}
+			if caughtUp := followed > epoch; src.last.WantFence == caughtUp {
+				t.Errorf("with replicas that follow up to %d of epoch %d, the heartbeat asks for a fence: %v", followed, epoch, src.last.WantFence)
+			}
+		}
+	})
+}
