@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -196,22 +197,28 @@ func (p *prober) do(broker int, req kmsg.Request) (kmsg.Response, error) {
 	return resp, nil
 }
 
-// ends asks a broker for the latest offset and for the high watermark of
-// partition 0; -1 stands for no answer or an error.
+// ends asks a broker for the latest offset of partition 0 and then for the high
+// watermark, by a Fetch that only a leader answers; -1 stands for no answer or
+// an error. A leader that cannot tell the latest offset yet shows in a Fetch the
+// high watermark that it knows, as Kafka's does, so that is not asked for.
 func (p *prober) ends(broker int, topic string) (latest, hw int64) {
-	latest, hw = -1, -1
-	if resp, err := p.do(broker, listRequest(topic, -1)); err == nil {
-		if r := resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]; r.ErrorCode == 0 {
-			latest = r.Offset
-		}
+	resp, err := p.do(broker, listRequest(topic, -1))
+	if err != nil {
+		return -1, -1
 	}
-	f := at(topic, max(latest, 0))
-	if resp, err := p.do(broker, f.request()); err == nil {
-		if r := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]; r.ErrorCode == 0 {
-			hw = r.HighWatermark
-		}
+	r := resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
+	if r.ErrorCode != 0 {
+		return -1, -1
 	}
-	return latest, hw
+	f := at(topic, r.Offset)
+	f.version = 10
+	if resp, err = p.do(broker, f.request()); err != nil {
+		return r.Offset, -1
+	}
+	if fr := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]; fr.ErrorCode == 0 {
+		return r.Offset, fr.HighWatermark
+	}
+	return r.Offset, -1
 }
 
 // listRequest makes a ListOffsets v7 for partition 0.
@@ -225,4 +232,60 @@ func listRequest(topic string, timestamp int64) *kmsg.ListOffsetsRequest {
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
 	return req
+}
+
+// ends is what a watcher of the log's end saw.
+type ends struct {
+	answers int
+	last    int64    // highest end
+	fallen  []string // where it went back
+}
+
+// watchEnds asks the leader of the newest epoch, again and again, where
+// consumers see the end of partition 0; the function it returns ends that.
+func (w *world) watchEnds(topic string) func() ends {
+	stop, result := make(chan struct{}), make(chan ends)
+	go func() {
+		var e ends
+		p, newest := w.prober(), int32(-1)
+		defer p.close()
+		for {
+			select {
+			case <-stop:
+				result <- e
+				return
+			case <-time.After(3 * time.Millisecond):
+			}
+			leader, epoch := w.Leadership(topic, 0)
+			if leader == 0 || epoch < newest {
+				continue
+			}
+			newest = epoch
+			latest, hw := p.ends(leader, topic)
+			for _, o := range []int64{latest, hw} {
+				if o < 0 {
+					continue
+				}
+				if e.answers++; o < e.last {
+					e.fallen = append(e.fallen, fmt.Sprintf("broker %d in epoch %d: the end went from %d back to %d", leader, epoch, e.last, o))
+				}
+				e.last = max(e.last, o)
+			}
+		}
+	}()
+	return func() ends {
+		close(stop)
+		return <-result
+	}
+}
+
+// all does something with all brokers at the same time: a controller that starts
+// needs the others.
+func (w *world) all(do func(broker int)) {
+	w.t.Helper()
+	var each sync.WaitGroup
+	for broker := 1; broker <= 3; broker++ {
+		each.Go(func() { do(broker) })
+	}
+	each.Wait()
 }
