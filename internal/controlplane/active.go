@@ -83,6 +83,9 @@ func (l *loop) followLeadership() bool {
 
 func (l *loop) activate(epoch model.Epoch) {
 	now := l.now()
+	if l.img.Read() != l.node.Next() {
+		panic(fmt.Sprintf("controlplane: the image ends at %d, this leader's log at %d", l.img.Read(), l.node.Next()))
+	}
 	l.active = &active{epoch: epoch, state: controller.New(l.o.Core, l.img, now)}
 	l.log.Info("this node is the active controller", "epoch", epoch, "offset", l.node.Applied().End)
 	l.take(l.active.state.TakeOver(l.call(now)), nil)

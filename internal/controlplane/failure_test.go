@@ -108,6 +108,20 @@ func TestNothingCommittedIsLostWhenLeadersAreKilledUnderLoad(t *testing.T) {
 	sameImage(t, c.nodes[c.leader()], o)
 }
 
+func TestALeaderWhoseProcessIsGoneIsReplacedWithoutTheElectionTimeout(t *testing.T) {
+	// An election timeout takes 100 s or more with these ticks, and so does the
+	// lease in which a follower refuses its vote.
+	c := newCluster(t, 3, func(o *Options) { o.Tick = 10 * time.Second })
+	lead := c.leader()
+	registerBroker(t, c.nodes[lead], 1, 9)
+	for i := range c.nodes {
+		until(t, c.nodes[i], "the broker", func(img *image.Image) bool { return img.Broker(1) != nil })
+	}
+	c.stop(lead)
+	next := c.leader()
+	mustCreate(t, c.nodes[next], "after")
+}
+
 func TestAClusterThatLosesPowerAsAWholeComesBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	c := newCluster(t, 3, func(o *Options) { o.SnapshotBytes = 20_000 })
