@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 // load is producers that write until stop, one key each with values that count
 // up, and what became of every record.
 type load struct {
+	name    string // begins its keys
 	mu      sync.Mutex
 	acked   map[int64]logged // by offset
 	times   []time.Time      // of acknowledgements
@@ -26,11 +28,12 @@ type load struct {
 	clients []*kgo.Client
 }
 
-// startLoad has n producers write to a topic every pause. opts change their
-// clients, which are idempotent and ask for acks=all by themselves.
-func (w *world) startLoad(topic string, n int, pause time.Duration, opts ...kgo.Opt) *load {
+// startLoad has n producers, whose keys begin with a name, write to a topic every
+// pause. opts change their clients, which are idempotent and ask for acks=all by
+// themselves.
+func (w *world) startLoad(topic, name string, n int, pause time.Duration, opts ...kgo.Opt) *load {
 	w.t.Helper()
-	l := &load{acked: map[int64]logged{}, stopped: make(chan struct{})}
+	l := &load{name: name, acked: map[int64]logged{}, stopped: make(chan struct{})}
 	for i := range n {
 		cl := w.client(opts...)
 		l.clients = append(l.clients, cl)
@@ -38,7 +41,7 @@ func (w *world) startLoad(topic string, n int, pause time.Duration, opts ...kgo.
 		go func() {
 			defer l.done.Done()
 			for seq := 0; ; seq++ {
-				l.write(cl, topic, fmt.Sprint("p", i), fmt.Sprint(seq))
+				l.write(cl, topic, fmt.Sprint(name, i), fmt.Sprint(seq))
 				select {
 				case <-l.stopped:
 					return
@@ -92,12 +95,15 @@ func (l *load) longestSilence() time.Duration {
 }
 
 // exactlyOnce checks that a log holds each acknowledged record where it was
-// acknowledged, nothing twice, and each key's values in order.
+// acknowledged, and of this load nothing twice, and each key's values in order.
 func (l *load) exactlyOnce(t *testing.T, log []logged) {
 	t.Helper()
 	seen := map[string]int64{}
 	last := map[string]int{}
 	for _, r := range log {
+		if !strings.HasPrefix(r.key, l.name) {
+			continue
+		}
 		id := r.key + " " + r.value
 		if at, twice := seen[id]; twice {
 			t.Errorf("%s is in the log twice, at %d and %d", id, at, r.offset)
@@ -122,7 +128,7 @@ func (l *load) exactlyOnce(t *testing.T, log []logged) {
 func TestLeadersThatDieUnderLoadLoseNothing(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 1, 3, minISR(2))
-		l := w.startLoad("t", 8, 10*time.Millisecond)
+		l := w.startLoad("t", "p", 8, 10*time.Millisecond)
 		for range loops(24) {
 			pass(3 * time.Second)
 			leader := w.WaitLeader("t", 0)
@@ -151,7 +157,7 @@ func TestAnOrderlyStopIsNotNoticed(t *testing.T) {
 	const partitions = 30
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", partitions, 3, minISR(2))
-		l := w.startLoad("t", 3, 10*time.Millisecond)
+		l := w.startLoad("t", "p", 3, 10*time.Millisecond)
 		for broker := 1; broker <= 3; broker++ {
 			pass(time.Second)
 			w.stopWatched("t", partitions, broker)
@@ -203,7 +209,7 @@ func (w *world) stopWatched(topic string, partitions, broker int) {
 func TestTheEndThatConsumersSeeNeverGoesBack(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 1, 3, minISR(2))
-		l := w.startLoad("t", 2, 5*time.Millisecond)
+		l := w.startLoad("t", "p", 2, 5*time.Millisecond)
 		watch := w.watchEnds("t")
 		for i := range loops(30) {
 			pass(700 * time.Millisecond)
