@@ -65,14 +65,13 @@ func address(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-func startPeer(v Voter, clusterID string, self model.BrokerID, dial Dial, post func(any) bool) *peer {
+func startPeer(id model.BrokerID, addr string, o Options, post func(any) bool) *peer {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &peer{
-		id: v.ID, addr: address(v.Host, v.Port), clusterID: clusterID, self: self, dial: dial, post: post,
+		id: id, addr: addr, clusterID: o.ClusterID, self: o.NodeID, dial: o.Dial, post: post,
 		wake: make(chan struct{}, 1), stop: cancel,
 	}
-	p.done.Add(1)
-	go func() { defer p.done.Done(); p.run(ctx) }()
+	p.done.Go(func() { p.run(ctx) })
 	return p
 }
 
@@ -180,15 +179,13 @@ const maxRaftRequest = 8 << 20
 // install has the peer fetch the checkpoint that m names and step m. It uses a
 // connection of its own: the answer comes when the checkpoint is at hand.
 func (p *peer) install(m *pb.Message) {
-	p.done.Add(1)
 	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
 	stop := p.stop
 	p.stop = func() { cancel(); stop() }
-	go func() {
-		defer p.done.Done()
+	p.done.Go(func() {
 		defer cancel()
 		p.post(snapshotSent{p.id, p.offer(ctx, m)})
-	}()
+	})
 }
 
 func (p *peer) offer(ctx context.Context, m *pb.Message) bool {
@@ -221,6 +218,14 @@ func (ps *peers) send(ms []*pb.Message, unreachable func(model.BrokerID)) {
 		case !p.send(m):
 			unreachable(id)
 		}
+	}
+}
+
+// retire stops a peer, which may be nil; close waits for it.
+func (ps *peers) retire(p *peer) {
+	if p != nil {
+		p.stop()
+		ps.retired = append(ps.retired, p)
 	}
 }
 

@@ -92,3 +92,13 @@ func (b *broadcast) subscribe(done <-chan struct{}, group *sync.WaitGroup, fn fu
 		<-gone
 	}
 }
+
+// ready is a channel that is closed once.
+type ready struct {
+	once sync.Once
+	ch   chan struct{}
+}
+
+func newReady() *ready { return &ready{ch: make(chan struct{})} }
+
+func (r *ready) set() { r.once.Do(func() { close(r.ch) }) }

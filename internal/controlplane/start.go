@@ -65,6 +65,7 @@ func (c *Controller) recover() (*loop, error) {
 	seed := uint64(time.Now().UnixNano())
 	l := &loop{
 		o: *o, log: o.Log, fs: o.FS, began: time.Now(), events: make(chan any, 256), quit: c.quit, stop: c.stop, ready: c.ready,
+		peers:     peers{byID: map[model.BrokerID]*peer{}},
 		connected: map[model.BrokerID]bool{}, seen: map[model.BrokerID]model.Millis{},
 		rand:  rand.New(rand.NewPCG(seed, uint64(o.NodeID))),
 		beats: heartbeats{conns: map[model.BrokerID]*beat{}},

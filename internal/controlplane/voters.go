@@ -109,29 +109,21 @@ func (l *loop) updateVoters() error {
 
 // connectPeers has one peer for each other voter.
 func (l *loop) connectPeers() {
-	if l.peers.byID == nil {
-		l.peers.byID = map[model.BrokerID]*peer{}
-	}
 	keep := map[model.BrokerID]bool{}
 	for _, w := range l.voters.list {
 		if w.ID == l.o.NodeID {
 			continue
 		}
 		keep[w.ID] = true
-		old := l.peers.byID[w.ID]
-		if old != nil && old.addr == address(w.Host, w.Port) {
-			continue
+		addr, old := address(w.Host, w.Port), l.peers.byID[w.ID]
+		if old == nil || old.addr != addr {
+			l.peers.retire(old)
+			l.peers.byID[w.ID] = startPeer(w.ID, addr, l.o, l.post)
 		}
-		if old != nil {
-			old.stop() // its goroutine ends by itself; close waits for it
-			l.peers.retired = append(l.peers.retired, old)
-		}
-		l.peers.byID[w.ID] = startPeer(w, l.o.ClusterID, l.o.NodeID, l.o.Dial, l.post)
 	}
 	for id, p := range l.peers.byID {
 		if !keep[id] {
-			p.stop()
-			l.peers.retired = append(l.peers.retired, p)
+			l.peers.retire(p)
 			delete(l.peers.byID, id)
 			delete(l.connected, id)
 		}
