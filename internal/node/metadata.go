@@ -48,13 +48,16 @@ func (a *applier) apply(img *image.Image) {
 	if len(delta.Brokers) > 0 {
 		ev.peers = peersOf(img)
 	}
-	if err := a.collect(delta, ev); err != nil {
+	err := a.remove(delta)
+	if err == nil {
+		err = a.collect(delta, ev)
+	}
+	if err != nil {
 		a.fail(err)
 		return
 	}
 	if !ev.empty() {
 		a.replicas.do(func(l *replicas) { ev.turn(l) })
-		a.remove(ev)
 	}
 	for _, f := range a.after {
 		f(delta)
@@ -75,20 +78,14 @@ func peersOf(img *image.Image) partition.Peers {
 	return peers
 }
 
-// collect opens the logs of what is new here and lists what changed: deletions
-// first, then what is to be assigned.
+// collect opens the logs of what is new here and lists what changed.
 func (a *applier) collect(d *image.Delta, ev *imageEvent) error {
 	for i := range d.Topics {
-		if t := d.Topics[i].Old; t != nil && d.Topics[i].New == nil {
-			a.gone(t, d.Topics[i].Partitions, ev)
-		}
-	}
-	for i := range d.Topics {
-		t := &d.Topics[i]
-		if t.New == nil {
+		t := d.Topics[i].New
+		if t == nil {
 			continue
 		}
-		for _, n := range t.Partitions {
+		for _, n := range d.Topics[i].Partitions {
 			if err := a.changed(t, n, ev); err != nil {
 				return err
 			}
@@ -106,27 +103,16 @@ func (a *applier) collect(d *image.Delta, ev *imageEvent) error {
 	return nil
 }
 
-func (a *applier) gone(t *image.Topic, parts []int32, ev *imageEvent) {
-	for _, n := range parts {
-		if h := a.replicas.ByID(model.TopicIDPartition{TopicID: t.ID, Partition: n}); h != nil {
-			ev.removed = append(ev.removed, removal{h: h, deleted: true})
-		}
-	}
-}
-
-func (a *applier) changed(t *image.TopicDelta, n int32, ev *imageEvent) error {
-	id := model.TopicIDPartition{TopicID: t.New.ID, Partition: n}
-	p := t.New.Partitions[n]
-	h := a.replicas.ByID(id)
+func (a *applier) changed(t *image.Topic, n int32, ev *imageEvent) error {
+	id := model.TopicIDPartition{TopicID: t.ID, Partition: n}
+	p := t.Partitions[n]
 	if !hosts(p.Replicas, a.id) {
-		if h != nil {
-			ev.removed = append(ev.removed, removal{h: h, deleted: true})
-		}
 		return nil
 	}
+	h := a.replicas.ByID(id)
 	if h == nil {
 		var err error
-		if h, err = a.open(model.TopicPartition{Topic: t.New.Name, Partition: n}, id, ev); err != nil {
+		if h, err = a.open(model.TopicPartition{Topic: t.Name, Partition: n}, id, ev); err != nil {
 			return err
 		}
 	}
@@ -180,24 +166,45 @@ func (a *applier) topicConfig(topic string) config.Topic {
 	return config.TopicConfig(brokerDefaults(a.cfg, img), img.Config(metalog.ResourceTopic, topic))
 }
 
-// remove deletes the logs of what is hosted here no more, once the loop has let
-// go of them.
-func (a *applier) remove(ev *imageEvent) {
-	for _, rm := range ev.removed {
-		if !rm.deleted {
-			continue
-		}
-		tp := rm.h.TP
-		if err := a.writer.do(func() error {
-			if a.dir.Log(tp) != rm.h.Log {
-				return nil
+// remove takes out what is hosted here no more. The loop lets go of the replicas
+// first and sends off what it had ordered for their logs; then the logs go, ahead
+// of new ones with their names.
+func (a *applier) remove(d *image.Delta) error {
+	var gone []*api.Hosted
+	for i := range d.Topics {
+		t := &d.Topics[i]
+		for _, n := range t.Partitions {
+			if t.New != nil && hosts(t.New.Partitions[n].Replicas, a.id) {
+				continue
 			}
-			return a.dir.Delete(tp)
-		}); err != nil {
-			a.fail(fmt.Errorf("delete the log of %s: %w", tp, err))
-			return
+			if h := a.replicas.ByID(model.TopicIDPartition{TopicID: topicOf(t).ID, Partition: n}); h != nil {
+				gone = append(gone, h)
+			}
 		}
 	}
+	if len(gone) == 0 {
+		return nil
+	}
+	a.replicas.do(func(l *replicas) {
+		for _, h := range gone {
+			l.drop(h)
+		}
+		l.wakeAll()
+		l.order()
+	})
+	for _, h := range gone {
+		if err := a.writer.do(func() error { return a.dir.Delete(h.TP) }); err != nil {
+			return fmt.Errorf("delete the log of %s: %w", h.TP, err)
+		}
+	}
+	return nil
+}
+
+func topicOf(t *image.TopicDelta) *image.Topic {
+	if t.New != nil {
+		return t.New
+	}
+	return t.Old
 }
 
 // imageEvent is what one image changes for the replicas loop.
@@ -205,7 +212,6 @@ type imageEvent struct {
 	applier    *applier
 	peers      partition.Peers
 	opened     []opened
-	removed    []removal
 	assigned   []assigned
 	configs    []*image.Topic
 	allConfigs bool
@@ -216,27 +222,18 @@ type opened struct {
 	minISR int
 }
 
-type removal struct {
-	h       *api.Hosted
-	deleted bool
-}
-
 type assigned struct {
 	h *api.Hosted
 	p *image.Partition
 }
 
 func (e *imageEvent) empty() bool {
-	return e.peers == nil && len(e.opened) == 0 && len(e.removed) == 0 && len(e.assigned) == 0 &&
-		len(e.configs) == 0 && !e.allConfigs
+	return e.peers == nil && len(e.opened) == 0 && len(e.assigned) == 0 && len(e.configs) == 0 && !e.allConfigs
 }
 
 func (e *imageEvent) turn(l *replicas) {
 	if e.peers != nil {
 		l.peers = e.peers
-	}
-	for _, rm := range e.removed {
-		l.drop(rm.h)
 	}
 	for _, o := range e.opened {
 		l.host(o)

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -66,15 +68,28 @@ func (l *replicas) producePart(op *produceOp, i int) {
 	case rd.Duplicate != nil:
 		part.Base, part.Timestamp = rd.Duplicate.Base, rd.Duplicate.Timestamp
 		op.waits[i] = partition.ProduceWait{End: rd.Duplicate.End, Leadership: r.p.Leadership()}
+		if rd.Duplicate.End > r.p.Marks().LEO {
+			op.storing++ // the original is still on its way to the log
+			l.await(r, appending{end: rd.Duplicate.End, op: op})
+		}
 	default:
 		a := rd.Append
 		part.Base = a.Base
 		op.waits[i] = partition.ProduceWait{End: a.End, Leadership: r.p.Leadership()}
 		op.storing++
-		r.appending = append(r.appending, appending{end: a.End, op: op})
+		l.await(r, appending{end: a.End, op: op})
 		l.jobs = append(l.jobs, job{kind: jobAppend, r: r, bytes: part.Batch, base: a.Base, to: a.End,
 			epoch: a.Epoch, stamp: true, epochs: cloneEpochs(a.Epochs)})
 	}
+}
+
+// await adds a batch to those that the log writer has yet to report.
+func (l *replicas) await(r *replica, a appending) {
+	i := len(r.appending)
+	for i > 0 && r.appending[i-1].end > a.end {
+		i--
+	}
+	r.appending = slices.Insert(r.appending, i, a)
 }
 
 // release goes on with the parts that were held back, once the replica serves

@@ -166,13 +166,18 @@ func (l *replicas) expire() {
 
 // flush hands over what the turn decided, in one go each.
 func (l *replicas) flush() {
+	l.order()
+	l.isr.flush()
+	l.planAll()
+}
+
+// order sends off what the log writer is to do.
+func (l *replicas) order() {
 	if len(l.jobs) > 0 {
 		l.writer.post(l.jobs)
 		clear(l.jobs)
 		l.jobs = l.jobs[:0]
 	}
-	l.isr.flush()
-	l.planAll()
 }
 
 // sleep is how long the loop may wait for its next event.

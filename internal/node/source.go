@@ -270,7 +270,7 @@ func (f *fetched) turn(l *replicas) {
 func (l *replicas) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
 	in := &l.in.response
 	*in = p.resp
-	in.LeaderEpoch, in.Offset = r.sent.LeaderEpoch, r.sent.Offset
+	in.LeaderEpoch, in.Offset, in.Generation = r.sent.LeaderEpoch, r.sent.Offset, r.sent.Generation
 	rd := l.step(r, in)
 	if a := rd.Append; a != nil {
 		l.jobs = append(l.jobs, job{kind: jobAppend, r: r, bytes: p.data, base: a.Base, to: a.End,
