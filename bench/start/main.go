@@ -56,6 +56,12 @@ func run(binary string, rounds int) error {
 		within = append(within, ms)
 	}
 	fmt.Printf("%-58s %8.0f ms   (bar 300)\n", "in-process cluster of 3 for a test: until all serve", median(within))
+	cores, mb, err := idle(binary)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-58s %8.3f      (bar 0.05)\n", "1,000 idle partitions RF 3 on three nodes: cores", cores)
+	fmt.Printf("%-58s %8.1f MB   (bar 150)\n", "1,000 idle partitions RF 3 on three nodes: memory", mb)
 	return nil
 }
 
