@@ -210,6 +210,20 @@ func TestABrokerWhoseProcessIsGoneIsFencedAtOnce(t *testing.T) {
 	t.Logf("fenced after %v", time.Since(began).Round(time.Millisecond))
 }
 
+func TestABrokerWhoseListenerOutlivesItsConnectionIsFencedAtOnce(t *testing.T) {
+	c := newCluster(t, 1, func(o *Options) { o.Core.LivenessProbe = true })
+	waitReady(t, c.nodes[0])
+	o, l := broker(t, c, 7)
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			l.Close()
+			conn.Close()
+		}
+	}()
+	closeObserver(t, o)
+	until(t, c.nodes[0], "the broker fenced", func(img *image.Image) bool { return img.Broker(7).Fenced })
+}
+
 func TestABrokerThatLosesItsConnectionAndStillListensIsNotFenced(t *testing.T) {
 	c := newCluster(t, 1, func(o *Options) { o.Core.LivenessProbe = true })
 	waitReady(t, c.nodes[0])
@@ -217,16 +231,20 @@ func TestABrokerThatLosesItsConnectionAndStillListensIsNotFenced(t *testing.T) {
 	defer l.Close()
 	probed := make(chan struct{})
 	go func() {
-		if conn, err := l.Accept(); err == nil {
+		defer close(probed)
+		for range len(probePauses) + 1 {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
 			conn.Close()
-			close(probed)
 		}
 	}()
 	closeObserver(t, o)
 	select {
 	case <-probed:
 	case <-time.After(patience):
-		t.Fatal("the broker was not dialled")
+		t.Fatal("the broker was not dialled often enough")
 	}
 	mustCreate(t, c.nodes[0], "later")
 	if img := until(t, c.nodes[0], "a later topic", hasTopic("later")); img.Broker(7).Fenced {

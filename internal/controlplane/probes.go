@@ -68,8 +68,8 @@ func (l *loop) heartbeatEnded(ev heartbeatEnded) {
 	}
 }
 
-// probes dials brokers whose heartbeat connection ended, and says so when the
-// dial is refused: the process is gone.
+// probes dials brokers whose heartbeat connection ended, a few times, and says so
+// when a dial is refused: the process is gone.
 type probes struct {
 	dial  func(addr string) error // gives up after a while, and when the loop ends
 	group sync.WaitGroup
@@ -83,14 +83,31 @@ type probeRefused struct {
 
 const probeTimeout = 2 * time.Second
 
+// probePauses are the waits between the dials of one probe. The connections of a
+// dying process may end before its listener does: a dial in between is accepted
+// although nobody is there.
+var probePauses = [...]time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond,
+	400 * time.Millisecond, 800 * time.Millisecond}
+
 func (p *probes) start(l *loop, probe controller.Probe) {
 	if len(probe.Endpoints) == 0 {
 		return
 	}
 	addr := address(probe.Endpoints[0].Host, probe.Endpoints[0].Port)
 	p.group.Go(func() {
-		if err := p.dial(addr); transport.Refused(err) {
-			l.post(probeRefused{probe.Broker, probe.Epoch})
+		for try := 0; ; try++ {
+			if transport.Refused(p.dial(addr)) {
+				l.post(probeRefused{probe.Broker, probe.Epoch})
+				return
+			}
+			if try == len(probePauses) {
+				return
+			}
+			select {
+			case <-time.After(probePauses[try]):
+			case <-l.quit:
+				return
+			}
 		}
 	})
 }
