@@ -199,6 +199,20 @@ func (c *Cluster) PartitionEpoch(topic string, p int) int32 {
 	return -1
 }
 
+// Controller is the node that is the active controller by its own account, 0 if
+// none is.
+func (c *Cluster) Controller() int {
+	best, epoch := 0, model.NoEpoch
+	for id := 1; id <= c.c.Len(); id++ {
+		if n := c.c.Node(id); n != nil {
+			if active, e := n.Active(); int(active) == id && e > epoch {
+				best, epoch = id, e
+			}
+		}
+	}
+	return best
+}
+
 // newest is the newest image that a running node has.
 func (c *Cluster) newest() *image.Image {
 	img := image.New()

@@ -31,8 +31,8 @@ func TestAFollowerThatLacksAcknowledgedRecordsIsNotElected(t *testing.T) {
 // F1 leads, F2 is back and F1 dies while F2 catches up.
 func (w *world) laggardCompetes(log acknowledged, round int) {
 	w.t.Helper()
-	l, followers := w.Leader("t", 0), w.followers("t")
-	f1, f2 := followers[round%2], followers[1-round%2]
+	l := w.Leader("t", 0)
+	f1, f2 := w.apart("t")
 	w.Cut(l, f2)
 	w.Cut(f1, f2)
 	for i := range 20 {
@@ -51,7 +51,7 @@ func (w *world) laggardCompetes(log acknowledged, round int) {
 	w.Heal(f1, f2)
 	pass([]time.Duration{0, time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}[rand.IntN(5)])
 	w.Kill(f1)
-	w.settles("F1 does not lead any more", func() bool { return w.Leader("t", 0) != f1 })
+	w.WaitFor("F1 does not lead any more", func() bool { return w.Leader("t", 0) != f1 })
 	pass(time.Second)
 	if w.Leader("t", 0) == f2 {
 		w.check(log, "t")
@@ -82,7 +82,7 @@ func TestAnOutOfSyncReplicaIsNotElected(t *testing.T) {
 		for _, f := range followers {
 			w.Restart(f)
 		}
-		w.settles("the partition is offline", func() bool { return w.Leader("t", 0) == 0 })
+		w.WaitFor("the partition is offline", func() bool { return w.Leader("t", 0) == 0 })
 		w.holdsFor(5*time.Second, "the partition has no leader", func() bool { return w.Leader("t", 0) == 0 })
 		w.isOffline(followers)
 		w.Restart(l)
@@ -199,7 +199,7 @@ func TestElectLeadersTellsWhatItDid(t *testing.T) {
 // offline waits until one of n partitions of a topic has no leader.
 func (w *world) offline(topic string, n int) (found election) {
 	w.t.Helper()
-	w.settles("a partition of "+topic+" has no leader", func() bool {
+	w.WaitFor("a partition of "+topic+" has no leader", func() bool {
 		for p := range n {
 			if w.Leader(topic, p) == 0 {
 				found = election{topic, int32(p)}
@@ -220,7 +220,7 @@ func TestElectLeadersOfAllTellsOnlyWhatChangedOrFailed(t *testing.T) {
 			t.Errorf("all preferred replicas lead, the answer tells of %v", got)
 		}
 		w.Stop(1)
-		w.settles("broker 1 leads nothing", func() bool {
+		w.WaitFor("broker 1 leads nothing", func() bool {
 			for p := range 6 {
 				if w.Leader("t", p) == 1 {
 					return false
@@ -309,7 +309,7 @@ func (w *world) startsAnew(l, f int) {
 		w.t.Errorf("the first new record has offset %d", first)
 	}
 	for _, b := range []int{l, f} {
-		w.settles(fmt.Sprint("the record is visible on broker ", b), func() bool { _, hw := w.mark(b, "t"); return hw == 1 })
+		w.WaitFor(fmt.Sprint("the record is visible on broker ", b), func() bool { _, hw := w.mark(b, "t"); return hw == 1 })
 		f := at("t", 0)
 		f.version = 11
 		p, _ := w.fetch(b, f)

@@ -86,12 +86,12 @@ func TestAFollowerServesConsumersUpToItsOwnHighWatermark(t *testing.T) {
 		leader, followers := w.Leader("t", 0), w.followers("t")
 		f1, f2 := followers[0], followers[1]
 		w.mustProduce("t", "0", "1", "2", "3", "4")
-		w.settles("the follower knows what is committed", func() bool { _, hw := w.mark(f1, "t"); return hw == 5 })
+		w.WaitFor("the follower knows what is committed", func() bool { _, hw := w.mark(f1, "t"); return hw == 5 })
 		w.Pause(f2)
 		for i := range 5 {
 			code(t, "acks=1", w.produce(leader, "t", 1, time.Second, batch(fmt.Sprint(5+i))).ErrorCode, model.None)
 		}
-		w.settles("the follower has more than is committed", func() bool { leo, _ := w.mark(f1, "t"); return leo == 10 })
+		w.WaitFor("the follower has more than is committed", func() bool { leo, _ := w.mark(f1, "t"); return leo == 10 })
 		old := at("t", 0)
 		old.version = 10
 		p, _ := w.fetch(f1, old)
@@ -131,7 +131,7 @@ func TestALeaderSendsAConsumerToTheReplicaInItsRack(t *testing.T) {
 		w.CreateTopic("t", 1, 3, nil)
 		leader, near := w.Leader("t", 0), w.followers("t")[0]
 		w.mustProduce("t", "0", "1")
-		w.settles("the follower knows what is committed", func() bool { _, hw := w.mark(near, "t"); return hw == 2 })
+		w.WaitFor("the follower knows what is committed", func() bool { _, hw := w.mark(near, "t"); return hw == 2 })
 		f := at("t", 0)
 		f.version, f.rack, f.wait = 11, racks[near-1], 5*time.Second
 		for _, f.offset = range []int64{0, 2} {
@@ -180,7 +180,7 @@ func TestALeaderSendsNobodyToAReplicaOutsideTheISR(t *testing.T) {
 		}
 		w.Resume(near)
 		w.WaitISR("t", 0, 1, 2, 3)
-		w.settles("the leader sends to the replica again", func() bool {
+		w.WaitFor("the leader sends to the replica again", func() bool {
 			p, _ := w.fetch(leader, f)
 			return int(p.PreferredReadReplica) == near
 		})

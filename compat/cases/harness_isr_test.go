@@ -12,16 +12,16 @@ import (
 	"github.com/tidemark-log/tidemark/internal/record"
 )
 
-// settles waits until what holds, for as long as a cluster may take.
-func (w *world) settles(what string, holds func() bool) {
+// apart returns the followers of partition 0 so that the last is not the active
+// controller: its leader must be able to do without it.
+func (w *world) apart(topic string) (first, last int) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain until %s", what)
-		}
-		pass(5 * time.Millisecond)
+	w.WaitFor("a controller is active", func() bool { return w.Controller() != 0 })
+	fs := w.followers(topic)
+	if fs[1] == w.Controller() {
+		return fs[1], fs[0]
 	}
+	return fs[0], fs[1]
 }
 
 // holdsFor checks again and again, for a while, that what must hold does.
@@ -64,7 +64,7 @@ type acknowledged map[int64]string
 // changes meanwhile, and notes it.
 func (w *world) mustAcknowledge(log acknowledged, topic, value string) {
 	w.t.Helper()
-	w.settles(fmt.Sprintf("%q is acknowledged", value), func() bool {
+	w.WaitFor(fmt.Sprintf("%q is acknowledged", value), func() bool {
 		leader := w.Leader(topic, 0)
 		if leader == 0 {
 			return false

@@ -37,7 +37,7 @@ func (w *world) shrinkReleases(topic string, stopped int) {
 	}
 	start := time.Now()
 	two := slices.DeleteFunc([]int32{1, 2, 3}, func(b int32) bool { return int(b) == stopped })
-	w.settles("metadata tells of the smaller ISR", func() bool {
+	w.WaitFor("metadata tells of the smaller ISR", func() bool {
 		return slices.Equal(slices.Sorted(slices.Values(w.partitionOf(leader, topic).ISR)), two)
 	})
 	within(t, "the news in metadata", time.Since(start), atOnce)
@@ -64,8 +64,8 @@ func TestASlowFollowerOfAnIdlePartitionStaysInTheISR(t *testing.T) {
 		w.Elect("idle", 1, leader)
 		w.mustProduce("idle", "x")
 		w.WaitHW("idle", 0, 1)
-		slow := w.followers("busy")[1]
-		w.settles("the slow follower has what is idle", func() bool {
+		_, slow := w.apart("busy")
+		w.WaitFor("the slow follower has what is idle", func() bool {
 			leo, _ := w.mark(slow, "idle")
 			return leo == 1 && len(w.ISR("idle", 0)) == 3
 		})
@@ -100,7 +100,7 @@ func TestBelowTheMinimumNothingIsAppended(t *testing.T) {
 			w.Kill(f)
 		}
 		w.WaitISR("t", 0, leader)
-		w.settles("the leader knows", func() bool { return len(w.partitionOf(leader, "t").ISR) == 1 })
+		w.WaitFor("the leader knows", func() bool { return len(w.partitionOf(leader, "t").ISR) == 1 })
 		pass(100 * time.Millisecond)
 		p, took := w.timedProduce(leader, "t", -1, 10*time.Second, batch("refused"))
 		code(t, "acks=all", p.ErrorCode, model.ErrNotEnoughReplicas)
@@ -110,7 +110,7 @@ func TestBelowTheMinimumNothingIsAppended(t *testing.T) {
 		}
 		code(t, "acks=1", w.produce(leader, "t", 1, time.Second, batch("one")).ErrorCode, model.None)
 		w.send(leader, "t", batch("zero"))
-		w.settles("both writes that ask for less are in the log", func() bool {
+		w.WaitFor("both writes that ask for less are in the log", func() bool {
 			leo, _ := w.mark(leader, "t")
 			return leo == 2
 		})
