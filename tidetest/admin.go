@@ -5,11 +5,20 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/cluster"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
+
+// Delay has every byte of an InMemory cluster be under way for a while. Without
+// it an exchange takes no time, and what happens between two messages is not
+// seen.
+func Delay(d time.Duration) Option {
+	return func(o *cluster.Options) { o.Delay = d }
+}
 
 // Elect makes an in-sync replica the leader of a partition and returns its
 // leader epoch once it takes requests. It does what an administrator does: the

@@ -39,6 +39,8 @@ type Options struct {
 	// Memory puts the network into memory, for a test's fake clock: clients dial
 	// with Cluster.Dial.
 	Memory bool
+	// Delay is how long a byte is under way on a network in memory.
+	Delay  time.Duration
 	Log    *slog.Logger
 	Events node.Observer
 }
@@ -90,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Cluster{opts: o, net: newNetwork(o.Memory)}
+	c := &Cluster{opts: o, net: newNetwork(o.Memory, o.Delay)}
 	listeners, err := c.layOut()
 	if err != nil {
 		return nil, err

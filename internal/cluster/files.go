@@ -13,7 +13,7 @@ import (
 // processes of their own. It returns the configuration file and the client
 // address of each node. Controllers listen 100 ports above the clients' ones.
 func WriteConfigs(dir string, nodes, port int) (files, addrs []string, err error) {
-	c := &Cluster{opts: Options{Nodes: nodes, Dir: dir, Port: port}, net: newNetwork(false)}
+	c := &Cluster{opts: Options{Nodes: nodes, Dir: dir, Port: port}, net: newNetwork(false, 0)}
 	for i := range nodes {
 		c.nodes = append(c.nodes, &member{id: nodeID(i), dir: filepath.Join(dir, strconv.Itoa(i+1), "data"),
 			clientAddr: fmt.Sprintf("127.0.0.1:%d", port+i), ctrlAddr: fmt.Sprintf("127.0.0.1:%d", port+100+i)})

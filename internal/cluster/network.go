@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/memnet"
@@ -28,12 +29,13 @@ type network struct {
 	client map[string]bool                     // addresses of client ports
 }
 
-func newNetwork(memory bool) *network {
+func newNetwork(memory bool, delay time.Duration) *network {
 	n := &network{owner: map[string]model.BrokerID{}, paused: map[model.BrokerID]*gate{},
 		cuts: map[[2]model.BrokerID]*gate{}, conns: map[*gatedConn]struct{}{},
 		asked: map[[2]model.BrokerID]*atomic.Int64{}, client: map[string]bool{}}
 	if memory {
 		m := memnet.New()
+		m.Delay = delay
 		n.listen, n.dial = m.Listen, m.Dial
 		return n
 	}

@@ -15,8 +15,11 @@ import (
 )
 
 // Network is a set of listeners that can reach each other. Addresses look like
-// loopback ones.
+// loopback ones. Every byte takes Delay from a writer to its reader; Delay is
+// set before the first dial.
 type Network struct {
+	Delay time.Duration
+
 	mu        sync.Mutex
 	listeners map[string]*listener
 	nextPort  int
@@ -70,7 +73,7 @@ func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if l == nil {
 		return nil, refused
 	}
-	near, far := Pipe(local, tcp)
+	near, far := Pipe(local, tcp, n.Delay)
 	select {
 	case l.accept <- far:
 		return near, nil
@@ -122,9 +125,10 @@ func (l *listener) Close() error {
 // Addr is the listener's address.
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// Pipe returns the two ends of a connection between two addresses.
-func Pipe(near, far net.Addr) (net.Conn, net.Conn) {
-	a, b := newStream(), newStream()
+// Pipe returns the two ends of a connection between two addresses, whose bytes
+// take delay.
+func Pipe(near, far net.Addr, delay time.Duration) (net.Conn, net.Conn) {
+	a, b := newStream(delay), newStream(delay)
 	return &conn{in: a, out: b, local: near, remote: far, readLimit: newLimit(), writeLimit: newLimit()},
 		&conn{in: b, out: a, local: far, remote: near, readLimit: newLimit(), writeLimit: newLimit()}
 }
@@ -134,14 +138,65 @@ const streamSize = 1 << 20
 
 // stream is one direction of a connection: a bounded buffer of bytes.
 type stream struct {
+	delay  time.Duration
 	mu     sync.Mutex
 	buf    []byte
+	coming []arrival     // of the bytes in buf, in their order; unused without a delay
 	done   bool          // the writer closed: EOF after the buffer
 	broken bool          // the reader closed: writes fail
 	change chan struct{} // closed and replaced at each change
 }
 
-func newStream() *stream { return &stream{change: make(chan struct{})} }
+// arrival is when so many bytes can be read.
+type arrival struct {
+	at    time.Time
+	bytes int
+}
+
+func newStream(delay time.Duration) *stream {
+	return &stream{delay: delay, change: make(chan struct{})}
+}
+
+// put appends bytes; the caller holds mu.
+func (s *stream) put(b []byte) {
+	s.buf = append(s.buf, b...)
+	if s.delay > 0 {
+		s.coming = append(s.coming, arrival{time.Now().Add(s.delay), len(b)})
+	}
+	s.changed()
+}
+
+// take moves what has arrived into b. If nothing has, next is when something
+// will. The caller holds mu, and there are bytes.
+func (s *stream) take(b []byte) (n int, next time.Time) {
+	arrived := len(s.buf)
+	if s.delay > 0 {
+		arrived = 0
+		now := time.Now()
+		for _, a := range s.coming {
+			if a.at.After(now) {
+				next = a.at
+				break
+			}
+			arrived += a.bytes
+		}
+	}
+	if n = copy(b, s.buf[:arrived]); n == 0 {
+		return 0, next
+	}
+	if s.buf = s.buf[n:]; len(s.buf) == 0 {
+		s.buf = nil
+	}
+	for left := n; left > 0 && len(s.coming) > 0; {
+		part := min(left, s.coming[0].bytes)
+		if s.coming[0].bytes -= part; s.coming[0].bytes == 0 {
+			s.coming = s.coming[1:]
+		}
+		left -= part
+	}
+	s.changed()
+	return n, time.Time{}
+}
 
 // changed wakes everybody; the caller holds mu.
 func (s *stream) changed() {
@@ -158,28 +213,30 @@ type conn struct {
 
 // Read returns bytes, io.EOF after the other end closed, or a timeout.
 func (c *conn) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
 	for {
+		var next time.Time
 		c.in.mu.Lock()
 		switch {
 		case c.in.broken:
 			c.in.mu.Unlock()
 			return 0, net.ErrClosed
 		case len(c.in.buf) > 0:
-			n := copy(b, c.in.buf)
-			c.in.buf = c.in.buf[n:]
-			if len(c.in.buf) == 0 {
-				c.in.buf = nil
+			n, at := c.in.take(b)
+			if n > 0 {
+				c.in.mu.Unlock()
+				return n, nil
 			}
-			c.in.changed()
-			c.in.mu.Unlock()
-			return n, nil
+			next = at
 		case c.in.done:
 			c.in.mu.Unlock()
 			return 0, io.EOF
 		}
 		change := c.in.change
 		c.in.mu.Unlock()
-		if err := c.readLimit.wait(change); err != nil {
+		if err := c.readLimit.wait(change, next); err != nil {
 			return 0, err
 		}
 	}
@@ -200,15 +257,14 @@ func (c *conn) Write(b []byte) (int, error) {
 		}
 		if room := streamSize - len(c.out.buf); room > 0 {
 			n := min(room, len(b))
-			c.out.buf = append(c.out.buf, b[:n]...)
+			c.out.put(b[:n])
 			b, sent = b[n:], sent+n
-			c.out.changed()
 			c.out.mu.Unlock()
 			continue
 		}
 		change := c.out.change
 		c.out.mu.Unlock()
-		if err := c.writeLimit.wait(change); err != nil {
+		if err := c.writeLimit.wait(change, time.Time{}); err != nil {
 			return sent, err
 		}
 	}
@@ -268,20 +324,25 @@ func (l *limit) set(t time.Time) {
 	l.mu.Unlock()
 }
 
-// wait returns nil when change is closed or the deadline moved, or the timeout.
-func (l *limit) wait(change <-chan struct{}) error {
+// wait returns nil when change is closed, the deadline moved or next, if there is
+// one, has come, or the timeout.
+func (l *limit) wait(change <-chan struct{}, next time.Time) error {
 	l.mu.Lock()
 	at, moved := l.at, l.moved
 	l.mu.Unlock()
-	if at.IsZero() {
+	first := at
+	if first.IsZero() || !next.IsZero() && next.Before(first) {
+		first = next
+	}
+	if first.IsZero() {
 		select {
 		case <-change:
 		case <-moved:
 		}
 		return nil
 	}
-	left := time.Until(at)
-	if left <= 0 {
+	left := time.Until(first)
+	if left <= 0 && first.Equal(at) {
 		return os.ErrDeadlineExceeded
 	}
 	t := time.NewTimer(left)
@@ -290,7 +351,9 @@ func (l *limit) wait(change <-chan struct{}) error {
 	case <-change:
 	case <-moved:
 	case <-t.C:
-		return os.ErrDeadlineExceeded
+		if first.Equal(at) {
+			return os.ErrDeadlineExceeded
+		}
 	}
 	return nil
 }

@@ -82,3 +82,46 @@ func TestAFullStreamHoldsItsWriter(t *testing.T) {
 		<-wrote
 	})
 }
+
+func TestADelayedByteArrivesInItsTimeAndOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 3 * time.Millisecond
+		near, far := Pipe(&net.TCPAddr{}, &net.TCPAddr{}, delay)
+		start := time.Now()
+		near.Write([]byte("ab"))
+		time.Sleep(time.Millisecond)
+		near.Write([]byte("cd"))
+		near.Close()
+		buf := make([]byte, 8)
+		for _, want := range []struct {
+			bytes string
+			after time.Duration
+		}{{"ab", delay}, {"cd", delay + time.Millisecond}} {
+			n, err := far.Read(buf[:])
+			if took := time.Since(start); err != nil || string(buf[:n]) != want.bytes || took != want.after {
+				t.Fatalf("read %q after %v, %v; want %q after %v", buf[:n], took, err, want.bytes, want.after)
+			}
+		}
+		if _, err := far.Read(buf); err != io.EOF {
+			t.Fatalf("after the last byte: %v", err)
+		}
+	})
+}
+
+func TestADeadlineComesBeforeADelayedByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := Pipe(&net.TCPAddr{}, &net.TCPAddr{}, time.Second)
+		near.Write([]byte("abc"))
+		buf := make([]byte, 1)
+		far.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := far.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("read: %v", err)
+		}
+		far.SetReadDeadline(time.Time{})
+		for _, want := range "abc" {
+			if _, err := far.Read(buf); err != nil || rune(buf[0]) != want {
+				t.Fatalf("read %q, %v, want %q", buf, err, want)
+			}
+		}
+	})
+}
