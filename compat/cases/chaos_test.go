@@ -49,7 +49,7 @@ func TestALeaderThatWakesUpTooLateHarmsNothing(t *testing.T) {
 			w.refused(old)
 			queued.check(w, alone)
 			w.identical("t", 1, 2, 3)
-		})
+		}, distant())
 	}
 }
 
@@ -152,10 +152,14 @@ func (w *world) refused(broker int) {
 // B117: whatever happens to brokers and to the network between them, in the end
 // all replicas hold the same bytes, and all that was acknowledged.
 func TestReplicasAreIdenticalAfterChaos(t *testing.T) {
+	long := 10 * time.Second
+	if *full {
+		long = 30 * time.Second
+	}
 	for range loops(20) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, 3, func(w *world) { w.chaos(seed, 30*time.Second) })
+			inBubble(t, 3, func(w *world) { w.chaos(seed, long) }, distant())
 		})
 	}
 }

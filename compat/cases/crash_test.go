@@ -44,7 +44,7 @@ func TestARestartedFollowerKeepsWhatWasAcknowledged(t *testing.T) {
 					t.Fatalf("round %d: broker %d has %v", i, b, got)
 				}
 			}
-		})
+		}, distant())
 	}
 }
 

@@ -289,3 +289,7 @@ func (w *world) all(do func(broker int)) {
 	}
 	each.Wait()
 }
+
+// distant is a network on which a byte is under way for a millisecond: time for
+// failures to come between two messages.
+func distant() tidetest.Option { return tidetest.Delay(time.Millisecond) }

@@ -148,7 +148,7 @@ func TestLeadersThatDieUnderLoadLoseNothing(t *testing.T) {
 			t.Errorf("nothing was acknowledged for %v; the session lasts 2 s", silence)
 		}
 		t.Logf("%d records acknowledged; longest silence %v", len(l.acked), l.longestSilence())
-	})
+	}, distant())
 }
 
 // B114: an orderly stop moves leaderships first: no record fails, none takes
@@ -175,7 +175,7 @@ func TestAnOrderlyStopIsNotNoticed(t *testing.T) {
 			t.Errorf("the slowest record took %v", l.slowest)
 		}
 		t.Logf("%d records acknowledged; the slowest took %v", len(l.acked), l.slowest)
-	})
+	}, distant())
 }
 
 // stopWatched stops a broker and checks what it leads when its port closes, and
@@ -242,5 +242,5 @@ func TestTheEndThatConsumersSeeNeverGoesBack(t *testing.T) {
 			t.Errorf("after a full restart the log ends at %d (%v), before at %d", end.Offset, model.Error(end.ErrorCode), seen.last)
 		}
 		l.exactlyOnce(t, w.records(w.Leader("t", 0), "t", 0))
-	})
+	}, distant())
 }
