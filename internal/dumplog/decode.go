@@ -185,18 +185,26 @@ func decodeClassicGroup(key, value []byte) (string, string, error) {
 	if g.Version >= 2 {
 		o.field("currentStateTimestamp", g.CurrentStateTimestamp)
 	}
-	o.field("members", list(g.Members, func(m kmsg.GroupMetadataValueMember) rawJSON { return member(g.Version, &m) }))
+	o.field("members", list(filled(g.Members), func(m kmsg.GroupMetadataValueMember) rawJSON {
+		return member(&g, &m)
+	}))
 	return keyText, typed("version", g.Version, o.json()), nil
 }
 
-func member(version int16, m *kmsg.GroupMetadataValueMember) rawJSON {
+// member prints one member; what it subscribed to and was assigned can be read if
+// the group is one of consumers.
+func member(g *kmsg.GroupMetadataValue, m *kmsg.GroupMetadataValueMember) rawJSON {
 	o := (&object{}).field("memberId", m.MemberID)
-	if version >= 3 {
+	if g.Version >= 3 {
 		o.field("groupInstanceId", m.InstanceID)
 	}
 	o.field("clientId", m.ClientID).field("clientHost", m.ClientHost)
-	if version >= 1 {
+	if g.Version >= 1 {
 		o.field("rebalanceTimeout", m.RebalanceTimeoutMillis)
 	}
-	return o.field("sessionTimeout", m.SessionTimeoutMillis).field("subscription", m.Subscription).field("assignment", m.Assignment).json()
+	o.field("sessionTimeout", m.SessionTimeoutMillis)
+	if g.ProtocolType != "consumer" {
+		return o.field("subscription", m.Subscription).field("assignment", m.Assignment).json()
+	}
+	return o.field("subscription", subscription(m.Subscription)).field("assignment", assignment(m.Assignment)).json()
 }

@@ -149,6 +149,10 @@ func TestIndexesAreComparedWithTheirLog(t *testing.T) {
 	if got := dump(t, n, dumplog.Options{}); got != fmt.Sprintf("Dumping %s\noffset: 1 position: %d\n", n, at) {
 		t.Errorf("a good index: %s", got)
 	}
+	n = write(".index", nil)
+	if got := dump(t, n, dumplog.Options{}); got != fmt.Sprintf("Dumping %s\n%s is empty.\n", n, n) {
+		t.Errorf("an empty index: %s", got)
+	}
 	n = write(".index", []byte{0, 0, 0, 7, 0, 0, 0, at, 0, 0, 0, 8, 0, 0, 0, 99})
 	if got := dump(t, n, dumplog.Options{}); !strings.Contains(got, "Index offset: 7, log offset: 1\n") || !strings.Contains(got, "Index offset: 8, log offset: none\n") {
 		t.Errorf("a bad index: %s", got)
@@ -183,6 +187,45 @@ func TestGroupRecordsAreDecoded(t *testing.T) {
 	compare(t, "groups", strings.Join(got[:3], "\n"), strings.Join(want, "\n"))
 	if !strings.Contains(got[3], "unknown group log key of type 99") {
 		t.Errorf("%q", got[3])
+	}
+}
+
+// What consumers subscribed to and were assigned is printed in words, in the
+// fields of its version; what cannot be read stays bytes.
+func TestConsumersOfAGroupAreDecoded(t *testing.T) {
+	sub, given := kmsg.NewConsumerMemberMetadata(), kmsg.NewConsumerMemberAssignment()
+	sub.Topics, sub.UserData, sub.Generation, sub.Rack = []string{"t"}, []byte{1}, 4, kmsg.StringPtr("r")
+	sub.OwnedPartitions = []kmsg.ConsumerMemberMetadataOwnedPartition{{Topic: "t", Partitions: []int32{0}}}
+	given.Topics = []kmsg.ConsumerMemberAssignmentTopic{{Topic: "t", Partitions: []int32{2, 3}}, {Topic: "u"}}
+	words := []string{`{"topics":["t"],"userData":"AQ=="}`}
+	for _, more := range []string{`,"ownedPartitions":[{"topic":"t","partitions":[0]}]`, `,"generationId":4`, `,"rackId":"r"`} {
+		words = append(words, strings.TrimSuffix(words[len(words)-1], "}")+more+"}")
+	}
+	assigned := `{"assignedPartitions":[{"topic":"t","partitions":[2,3]},{"topic":"u","partitions":[]}],"userData":null}`
+	group := kmsg.NewGroupMetadataKey()
+	group.Version, group.Group = 2, "g"
+	show := func(protocolType string, m ...kmsg.GroupMetadataValueMember) string {
+		state := kmsg.NewGroupMetadataValue()
+		state.Version, state.ProtocolType, state.Members = 3, protocolType, m
+		name := logFile(t, batch(record.PlainOptions(), [2][]byte{group.AppendTo(nil), state.AppendTo(nil)}))
+		return dump(t, name, dumplog.Options{Data: true, Decoder: dumplog.Offsets, SkipRecordMetadata: true})
+	}
+	for v := range 4 {
+		sub.Version, given.Version = int16(v), int16(v)
+		m := kmsg.GroupMetadataValueMember{Subscription: sub.AppendTo(nil), Assignment: given.AppendTo(nil)}
+		if got, want := show("consumer", m), `"subscription":`+words[v]+`,"assignment":`+assigned+"}]"; !strings.Contains(got, want) {
+			t.Errorf("version %d: %s\nwithout %s", v, got, want)
+		}
+		if got := show("connect", m); strings.Contains(got, "assigned") {
+			t.Errorf("another protocol was read as consumers': %s", got)
+		}
+		m.Subscription, m.Assignment = m.Subscription[:4], []byte{0, 9}
+		if got, want := show("consumer", m), `"assignment":"AAk="`; !strings.Contains(got, want) || strings.Contains(got, "topics") {
+			t.Errorf("damaged bytes: %s", got)
+		}
+	}
+	if got := show("consumer"); !strings.Contains(got, `"members":[]`) {
+		t.Errorf("a group without members: %s", got)
 	}
 }
 

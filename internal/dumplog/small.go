@@ -107,6 +107,9 @@ func lookAt(name string) (l look, err error) {
 
 // dumpIndex prints an offset index up to the zeroes that an active one ends with.
 func dumpIndex(w io.Writer, b []byte, base int64, name string, l look) {
+	if len(b) < 8 {
+		fmt.Fprintf(w, "%s is empty.\n", name)
+	}
 	var wrong []string
 	for i := 0; len(b) >= 8; i, b = i+1, b[8:] {
 		offset := base + int64(int32(binary.BigEndian.Uint32(b)))
