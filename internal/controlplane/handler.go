@@ -12,8 +12,6 @@ import (
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
-var errStopping = errors.New("the controller stops")
-
 // versions is what the controller listener serves.
 func (c *Controller) versions() *wire.Versions {
 	more := []wire.Range{{Key: keyEnvelope}, {Key: keyRaft}, {Key: keyInstallSnapshot}}
@@ -58,11 +56,11 @@ func (c *Controller) serve(r *transport.Request, req kmsg.Request) {
 	switch req := req.(type) {
 	case *kmsg.FetchRequest:
 		if !c.readers.post(&read{req: r, fetch: req}) {
-			r.CloseConn(errStopping)
+			r.CloseConn(transport.ErrStopping)
 		}
 	case *kmsg.FetchSnapshotRequest:
 		if !c.readers.post(&read{req: r, snapshot: req}) {
-			r.CloseConn(errStopping)
+			r.CloseConn(transport.ErrStopping)
 		}
 	case *kmsg.ApiVersionsRequest:
 		if req.GetVersion() >= 3 {
@@ -73,7 +71,7 @@ func (c *Controller) serve(r *transport.Request, req kmsg.Request) {
 		reply(c.describeCluster(req))
 	case *kmsg.DescribeQuorumRequest:
 		if !c.describeQuorum(req, reply) {
-			r.CloseConn(errStopping)
+			r.CloseConn(transport.ErrStopping)
 		}
 	case *kmsg.EnvelopeRequest:
 		c.envelope(r, req)
@@ -110,7 +108,7 @@ func (c *Controller) serveRaft(r *transport.Request) {
 		r.CloseConn(err)
 		return
 	case code == model.None && !c.loop.post(step{req.messages}):
-		r.CloseConn(errStopping)
+		r.CloseConn(transport.ErrStopping)
 		return
 	}
 	r.Reply(transport.Message(&raftResponse{key: keyRaft, code: int16(code)}))
@@ -130,6 +128,6 @@ func (c *Controller) serveInstall(r *transport.Request) {
 		return
 	}
 	if !c.loop.post(offer{req.messages[0], reply}) {
-		r.CloseConn(errStopping)
+		r.CloseConn(transport.ErrStopping)
 	}
 }

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -116,7 +115,7 @@ func (r *readers) run() {
 			r.retry()
 		case <-r.quit:
 			for _, x := range r.waiting {
-				x.req.CloseConn(errors.New("the controller stops"))
+				x.req.CloseConn(transport.ErrStopping)
 			}
 			return
 		}

@@ -288,9 +288,16 @@ func (c *Conn) stopReading() {
 	wake(c.wakeWriter)
 }
 
+// ErrStopping is why a handler closes a connection whose request it cannot serve
+// any more, for its process ends.
+var ErrStopping = errors.New("the server stops")
+
 // fail remembers why a handler closes the connection.
 func (c *Conn) fail(why error) {
-	c.logEnd(violation{why})
+	if !errors.Is(why, ErrStopping) {
+		why = violation{why}
+	}
+	c.logEnd(why)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false

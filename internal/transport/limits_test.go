@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -63,4 +64,24 @@ func TestBadClientsDoNotFloodTheLog(t *testing.T) {
 			t.Errorf("the log does not tell what it left out:\n%s", out.String())
 		}
 	})
+}
+
+// A server that stops ends connections without a warning; other handlers' reasons
+// are told.
+func TestOnlyAStopIsSilent(t *testing.T) {
+	for why, lines := range map[error]int{ErrStopping: 0, errors.New("bad batch"): 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			l := newPipes()
+			b := startBench(t, l, Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
+			c := l.dial(t)
+			c.send(1, produce())
+			(<-b.requests).CloseConn(why)
+			c.wantEnd()
+			synctest.Wait()
+			if got := strings.Count(out.String(), "level=WARN"); got != lines {
+				t.Errorf("%d warnings that %q, want %d", got, why, lines)
+			}
+		})
+	}
 }

@@ -53,7 +53,8 @@ func (r *Request) Reply(resp Response) { r.Conn.answer(r, answered, resp) }
 func (r *Request) ReplyNone() { r.Conn.answer(r, answeredNone, nil) }
 
 // CloseConn ends the connection instead of an answer, after the answers to
-// earlier requests were sent. why goes to the log.
+// earlier requests were sent. why goes to the log as a warning, unless it is
+// ErrStopping.
 func (r *Request) CloseConn(why error) {
 	r.Conn.fail(why)
 	r.Conn.answer(r, answeredClose, nil)
