@@ -267,12 +267,12 @@ func (c *cluster) checkReplicas(name string, down bool) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		out, err := exec.Command(c.s.binary, "replicas", "--bootstrap", c.bootstrap(), name).CombinedOutput()
-		osr := strings.Contains(string(out), " out  ")
+		osr := strings.Count(string(out), "OSR {") > strings.Count(string(out), "OSR {}")
 		if err == nil && osr == down {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("replicas shows a replica out of sync: %v, a broker is down: %v (%v)\n%s", osr, down, err, out)
+			return fmt.Errorf("replicas shows an OSR: %v, a broker is down: %v (%v)\n%s", osr, down, err, out)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

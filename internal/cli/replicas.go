@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -164,7 +165,8 @@ func (v *view) partition(w *tabwriter.Writer, topic string, p kadm.PartitionDeta
 		}
 	}
 	_ = w.Flush() // each partition aligns its own columns
-	fmt.Fprintf(w, "%s-%d: leader %s, epoch %d, ISR %s%s\n", topic, p.Partition, leader(p.Leader), epoch, ids(isr), note)
+	fmt.Fprintf(w, "%s-%d: leader %s, epoch %d, ISR %s, OSR %s%s\n", topic, p.Partition, leader(p.Leader), epoch, ids(isr),
+		ids(outside(p.Replicas, isr)), note)
 	fmt.Fprintln(w, "  broker\trole\tstart\tHW\tLEO\tRemoteLEO\tlag\tfetched\tISR\twhy")
 	for _, id := range p.Replicas {
 		fmt.Fprintln(w, "  "+strings.Join(v.replica(id, topic, p, lead, isr), "\t"))
@@ -172,7 +174,35 @@ func (v *view) partition(w *tabwriter.Writer, topic string, p kadm.PartitionDeta
 	if lead != nil && lead.HoldsHW != "" {
 		fmt.Fprintf(w, "  HW %d: %s\n", lead.HW, lead.HoldsHW)
 	}
+	for _, id := range p.Replicas {
+		if own := v.told(id, topic, p.Partition); own != nil {
+			writeCuts(w, id, own.Cuts)
+		}
+	}
 	fmt.Fprintln(w)
+}
+
+// outside are the replicas that are not in sync: AR = ISR + OSR.
+func outside(replicas, isr []int32) []int32 {
+	var out []int32
+	for _, id := range replicas {
+		if !slices.Contains(isr, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// writeCuts tells what truncations took from a replica.
+func writeCuts(w io.Writer, id int32, cuts []explain.Cut) {
+	for _, c := range cuts {
+		what := "uncommitted as far as it knew"
+		if c.BelowHW {
+			what = fmt.Sprintf("some below its HW %d", c.HW)
+		}
+		fmt.Fprintf(w, "  b%d cut off records [%d,%d) at %s, %s, to follow the leader of epoch %d (%s)\n", id, c.From, c.To,
+			time.UnixMilli(c.TimeMs).UTC().Format(time.RFC3339), what, c.LeaderEpoch, c.Rule)
+	}
 }
 
 // replica fills the columns of one replica from its own words and its leader's.

@@ -35,7 +35,7 @@ func TestReplicasAreShownAsTheirLeaderKnowsThem(t *testing.T) {
 		},
 	}
 	want := strings.TrimPrefix(`
-orders-0: leader 1, epoch 5, ISR {1,2}, min ISR 2, asks the controller for {1,2,3}
+orders-0: leader 1, epoch 5, ISR {1,2}, OSR {3,4}, min ISR 2, asks the controller for {1,2,3}
   broker  role      start  HW  LEO  RemoteLEO  lag  fetched     ISR  why
   b1      leader    0      10  12                               in
   b2      follower  0      10  11   10         2    12 ms ago   in

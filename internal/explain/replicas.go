@@ -50,8 +50,21 @@ type Partition struct {
 
 	// Remotes is what a leader remembers of each follower; empty on a follower.
 	Remotes []Remote `json:"remotes,omitempty"`
+	// Cuts is what truncations removed from this replica, the newest ones.
+	Cuts []Cut `json:"cuts,omitempty"`
 	// HoldsHW says in words which replica or rule holds the high watermark.
 	HoldsHW string `json:"holdsHw,omitempty"`
+}
+
+// Cut is one truncation: the records [From, To) are gone from this replica.
+type Cut struct {
+	TimeMs      int64  `json:"timeMs"`
+	From        int64  `json:"from"`
+	To          int64  `json:"to"`
+	HW          int64  `json:"hw"`      // of this replica before it
+	BelowHW     bool   `json:"belowHw"` // committed records were among them
+	LeaderEpoch int32  `json:"leaderEpoch"`
+	Rule        string `json:"rule"`
 }
 
 // Remote is a follower as its leader knows it.

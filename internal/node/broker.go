@@ -60,6 +60,11 @@ func startBroker(n *Node) (*broker, error) {
 		fetchBackoff: n.cfg.ReplicaFetchBackoff, fetchMaxBytes: n.cfg.ReplicaFetchMaxBytes, rackAware: n.cfg.RackAwareReads,
 	})
 	b.replicas.events = n.events
+	var err error
+	if b.replicas.cuts, err = openCuts(n.cfg.LogDir); err != nil {
+		cancel()
+		return nil, err
+	}
 	b.writer = newLogWriter(n.clock, func(rs reports) { b.replicas.inbox.post(rs) }, n.fail)
 	b.isr = &isrSender{id: n.cfg.NodeID, forward: n.source.Forward, epoch: b.lifecycle.Epoch,
 		tell:  func(as isrAnswers) bool { return b.replicas.inbox.post(as) },
@@ -232,7 +237,7 @@ type ReplicaView struct {
 	View partition.View
 	// Serving says that a leader takes requests: its epoch is safe on disk.
 	Serving bool
-	Cuts    []partition.Cut
+	Cuts    []cutLine
 	// Now is the loop's clock, which the times in View are readings of.
 	Now model.Time
 }

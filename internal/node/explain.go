@@ -57,6 +57,10 @@ func explainPartition(v ReplicaView) explain.Partition {
 		p.MaximalISR = ids(w.MaximalISR)
 		p.HoldsHW = w.HoldsHW.String()
 	}
+	for _, c := range v.Cuts {
+		p.Cuts = append(p.Cuts, explain.Cut{TimeMs: c.TimeMs, From: int64(c.From), To: int64(c.To), HW: int64(c.HW),
+			BelowHW: c.BelowHW, LeaderEpoch: int32(c.LeaderEpoch), Rule: c.Rule})
+	}
 	for _, r := range w.Remotes {
 		e := explain.Remote{ID: int32(r.ID), LEO: int64(r.LEO), LastFetchMs: ago(v.Now, r.LastFetch),
 			LastCaughtUpMs: ago(v.Now, r.LastCaughtUp), InISR: r.InISR}

@@ -21,6 +21,10 @@ type janitor struct {
 	done     chan struct{}
 }
 
+// flushCheck is how often flush.ms is looked at. Kafka looks at every
+// log.flush.scheduler.interval.ms, which is never by default.
+const flushCheck = time.Second
+
 // run is the janitor's goroutine; it ends with ctx.
 func (j *janitor) run(ctx context.Context) {
 	defer close(j.done)
@@ -33,6 +37,7 @@ func (j *janitor) run(ctx context.Context) {
 		{every: j.cfg.RecoveryCheckpoint, do: j.dir.CheckpointRecovery},
 		{every: j.cfg.LogStartCheckpoint, do: j.dir.CheckpointLogStart},
 		{every: j.cfg.RetentionCheck, do: j.retention},
+		{every: flushCheck, do: j.flushDue},
 	}
 	start := time.Now()
 	for i := range due {
@@ -80,6 +85,24 @@ func (j *janitor) checkpointHW() error {
 		return nil
 	}
 	return j.dir.CheckpointHW(hws)
+}
+
+// flushDue syncs the logs whose flush.ms has passed.
+func (j *janitor) flushDue() error {
+	for _, log := range j.dir.Logs() {
+		if !log.FlushDue(j.clock.Wall()) {
+			continue
+		}
+		if err := j.writer.do(func() error {
+			if j.dir.Log(log.TP()) != log {
+				return nil
+			}
+			return log.Flush(j.clock.Wall())
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // retention deletes old segments below the high watermark and tells the cores

@@ -18,7 +18,7 @@ const (
 	jobRestart                   // drop everything and start at to, then report Truncated
 	jobEpochs                    // write the epoch checkpoint, then report EpochPersisted
 	jobRaiseStart                // move the log start, then report LogStartMoved
-	jobCall                      // run call
+	jobCall                      // run call, which may touch any log
 )
 
 // job is one order of the replicas loop to the log writer. Orders for one log
@@ -147,24 +147,16 @@ func (w *logWriter) Turn(batch []job) error {
 			w.group(j.r).add(j)
 			continue
 		}
-		if j.r != nil {
-			if err := w.write(j.r); err != nil {
-				return err
-			}
+		if err := w.write(j.r); err != nil {
+			return err
 		}
 		if err := w.carryOut(j); err != nil {
 			return err
 		}
 	}
-	for _, g := range w.groups {
-		if err := w.writeGroup(g); err != nil {
-			return err
-		}
-		delete(w.byLog, g.r)
-		g.r = nil
-		w.free = append(w.free, g)
+	if err := w.write(nil); err != nil {
+		return err
 	}
-	w.groups = w.groups[:0]
 	if len(w.out) > 0 {
 		w.tell(slices.Clone(w.out))
 		clear(w.out)
@@ -194,11 +186,24 @@ func (g *appendGroup) add(j *job) {
 		Bytes: j.bytes, Stamp: j.stamp, Base: j.base, Epoch: j.epoch, Epochs: j.epochs})
 }
 
-// write writes what waits for one log, ahead of a job of another kind.
+// write writes what waits for one log, or for all of them when r is nil: ahead
+// of a job of another kind, for a call may be about any log, its removal even.
 func (w *logWriter) write(r *replica) error {
-	if g := w.byLog[r]; g != nil {
-		return w.writeGroup(g)
+	if r != nil {
+		if g := w.byLog[r]; g != nil {
+			return w.writeGroup(g)
+		}
+		return nil
 	}
+	for _, g := range w.groups {
+		if err := w.writeGroup(g); err != nil {
+			return err
+		}
+		delete(w.byLog, g.r)
+		g.r = nil
+		w.free = append(w.free, g)
+	}
+	w.groups = w.groups[:0]
 	return nil
 }
 

@@ -30,6 +30,7 @@ type applier struct {
 
 	img      atomic.Pointer[image.Image]
 	last     *image.Image
+	swept    bool         // logs that nobody hosts are set aside
 	followed atomic.Int64 // end of the last image that the replicas follow
 }
 
@@ -59,10 +60,34 @@ func (a *applier) apply(img *image.Image) {
 	if !ev.empty() {
 		a.replicas.do(func(l *replicas) { ev.turn(l) })
 	}
+	if err := a.sweep(img.End()); err != nil {
+		a.fail(err)
+		return
+	}
 	for _, f := range a.after {
 		f(delta)
 	}
 	a.followed.Store(int64(img.End()))
+}
+
+// sweep sets aside the logs that nobody hosts, once the metadata has passed our
+// own registration: what was deleted or moved away while we were down.
+func (a *applier) sweep(end model.Offset) error {
+	epoch := a.epoch()
+	if a.swept || epoch == model.UnknownBrokerEpoch || int64(end) <= int64(epoch) {
+		return nil
+	}
+	a.swept = true
+	for _, log := range a.dir.Logs() {
+		tp := log.TP()
+		if a.replicas.ByName(tp) != nil {
+			continue
+		}
+		if err := a.writer.do(func() error { return a.dir.Stray(tp) }); err != nil {
+			return fmt.Errorf("set the log of %s aside: %w", tp, err)
+		}
+	}
+	return nil
 }
 
 // peersOf is the broker view that partitions judge eligibility by.
@@ -255,7 +280,7 @@ func (e *imageEvent) turn(l *replicas) {
 func (l *replicas) host(o opened) {
 	log := o.h.Log
 	end, pos := log.End()
-	r := &replica{hosted: o.h, log: log, checkpointed: log.CheckpointedHW()}
+	r := &replica{hosted: o.h, log: log, checkpointed: log.CheckpointedHW(), cuts: l.cuts.of(o.h.ID)}
 	r.p = partition.New(partition.Config{
 		ID: l.id, LagMax: l.cfg.lagMax, MinISR: o.minISR, ProducerExpiry: l.cfg.producerExpiry, Peers: &l.peers,
 		LEO: end, LEOPos: pos, HW: log.CheckpointedHW(), LogStart: log.Start(),

@@ -37,7 +37,7 @@ type replica struct {
 	pause   time.Duration // the last backoff; 0 after an answer without one
 	flying  *fetched      // the answer whose bytes its log still takes
 
-	cuts []partition.Cut // what truncations removed here (R13.3)
+	cuts []cutLine // what truncations removed here, the newest ones (R13.3)
 
 	checkpointed model.Offset // HW in the last checkpoint
 }

@@ -32,6 +32,7 @@ type replicas struct {
 	writer  *logWriter
 	isr     *isrSender
 	events  Observer
+	cuts    *cutLog
 	startFn func(*source) // starts the fetcher of a new source
 
 	// hosted is read by connections; the loop and the metadata loop write it.
@@ -224,6 +225,9 @@ func (l *replicas) do(f func(l *replicas)) bool {
 // for. Append, Duplicate and Reply are the caller's.
 func (l *replicas) step(r *replica, in partition.Input) partition.Ready {
 	rd := r.p.Step(l.now, l.wall, in)
+	if rd.Cut != nil {
+		l.account(r, rd.Cut)
+	}
 	if rd.Truncate != nil {
 		l.jobs = append(l.jobs, truncateJob(r, rd.Truncate))
 	}
@@ -247,10 +251,6 @@ func (l *replicas) step(r *replica, in partition.Input) partition.Ready {
 	}
 	if rd.Wake != 0 {
 		l.wakes = append(l.wakes, pendingWake{r, rd.Wake})
-	}
-	if rd.Cut != nil {
-		r.cuts = append(r.cuts, *rd.Cut)
-		l.events.Cut(r.tp(), *rd.Cut)
 	}
 	if len(rd.Reasons) > 0 {
 		l.events.Reasons(r.tp(), rd.Reasons)

@@ -1,0 +1,155 @@
+package node
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// cutsFile holds the account of every truncation in a log directory, one JSON
+// object a line (docs/format/truncations.md, R13.3).
+const cutsFile = "tidemark-truncations.jsonl"
+
+// keptCuts is how many truncations of a partition are remembered, the newest
+// ones, and maxCuts how many the file keeps when it is opened again.
+const (
+	keptCuts = 16
+	maxCuts  = 10_000
+)
+
+// cutLine is one truncation in the file.
+type cutLine struct {
+	TimeMs      int64              `json:"timeMs"`
+	Topic       string             `json:"topic"`
+	Partition   int32              `json:"partition"`
+	TopicID     string             `json:"topicId"`
+	From        model.Offset       `json:"from"` // removed [from, to)
+	To          model.Offset       `json:"to"`
+	HW          model.Offset       `json:"hw"` // before the truncation
+	BelowHW     bool               `json:"belowHw"`
+	Epochs      []model.EpochStart `json:"epochs,omitempty"` // entries of the removed range
+	LeaderEpoch model.Epoch        `json:"leaderEpoch"`      // of the leader that is followed
+	Rule        string             `json:"rule"`
+}
+
+// cutLog is the file. It is read at the start and written by the log writer,
+// before the log itself is cut: what was lost can always be told.
+type cutLog struct {
+	path string
+	byID map[string][]cutLine // the newest of each partition
+}
+
+// openCuts reads the file. A torn last line is a truncation that did not
+// happen; an old file is cut down to its newest lines.
+func openCuts(dir string) (*cutLog, error) {
+	c := &cutLog{path: filepath.Join(dir, cutsFile), byID: map[string][]cutLine{}}
+	f, err := os.Open(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the account of truncations: %w", err)
+	}
+	defer f.Close()
+	var all []cutLine
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	torn := false
+	for lines.Scan() {
+		var l cutLine
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
+			torn = true
+			continue
+		}
+		all = append(all, l)
+		key := cutKey(l.TopicID, l.Partition)
+		c.byID[key] = newest(append(c.byID[key], l), keptCuts)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the account of truncations: %w", err)
+	}
+	if len(all) > maxCuts || torn || !endsLine(f) {
+		return c, c.rewrite(newest(all, maxCuts))
+	}
+	return c, nil
+}
+
+// endsLine reports whether the file is empty or ends with a whole line.
+func endsLine(f *os.File) bool {
+	st, err := f.Stat()
+	if err != nil || st.Size() == 0 {
+		return err == nil
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, st.Size()-1)
+	return err == nil && last[0] == '\n'
+}
+
+func cutKey(topicID string, partition int32) string { return fmt.Sprintf("%s/%d", topicID, partition) }
+
+func newest(l []cutLine, n int) []cutLine { return l[max(0, len(l)-n):] }
+
+// rewrite replaces the file.
+func (c *cutLog) rewrite(all []cutLine) error {
+	tmp := c.path + ".tmp"
+	f, err := os.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("shorten the account of truncations: %w", err)
+	}
+	w := bufio.NewWriter(f)
+	enc := json.NewEncoder(w)
+	for i := range all {
+		err = errors.Join(err, enc.Encode(&all[i]))
+	}
+	err = errors.Join(err, w.Flush(), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, c.path)
+	}
+	if err != nil {
+		return fmt.Errorf("shorten the account of truncations: %w", err)
+	}
+	return nil
+}
+
+// write adds one line durably.
+func (c *cutLog) write(l cutLine) error {
+	text, err := json.Marshal(&l)
+	if err != nil {
+		return fmt.Errorf("account for a truncation: %w", err)
+	}
+	f, err := os.OpenFile(c.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("account for a truncation: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("account for a truncation: %w", err)
+	}
+	return nil
+}
+
+// of returns what is remembered of a partition.
+func (c *cutLog) of(id model.TopicIDPartition) []cutLine {
+	return append([]cutLine(nil), c.byID[cutKey(id.TopicID.String(), id.Partition)]...)
+}
+
+// account writes a truncation down ahead of the job that carries it out. A cut
+// that removes no record is only told.
+func (l *replicas) account(r *replica, c *partition.Cut) {
+	l.events.Cut(r.tp(), *c)
+	if c.From >= c.To {
+		return
+	}
+	line := cutLine{TimeMs: int64(l.wall), Topic: r.tp().Topic, Partition: r.tp().Partition,
+		TopicID: r.hosted.ID.TopicID.String(), From: c.From, To: c.To, HW: c.HWBefore, BelowHW: c.BelowHW,
+		Epochs: cloneEpochs(c.Epochs), LeaderEpoch: c.LeaderEpoch, Rule: c.Rule}
+	r.cuts = newest(append(r.cuts, line), keptCuts)
+	l.jobs = append(l.jobs, job{kind: jobCall, r: r, call: func() error { return l.cuts.write(line) }})
+}

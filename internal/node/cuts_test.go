@@ -1,0 +1,72 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+func line(id model.UUID, from model.Offset) cutLine {
+	return cutLine{Topic: "t", TopicID: id.String(), Partition: 3, From: from, To: from + 1, Rule: "R4.11"}
+}
+
+func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	c, err := openCuts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := model.UUID{1}
+	for i := range model.Offset(20) {
+		if err := c.write(line(id, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err = openCuts(dir); err != nil {
+		t.Fatal(err)
+	}
+	got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
+	if len(got) != keptCuts || got[0].From != 4 || got[keptCuts-1].From != 19 {
+		t.Fatalf("%d truncations, from %d", len(got), got[0].From)
+	}
+	if other := c.of(model.TopicIDPartition{TopicID: model.UUID{2}, Partition: 3}); len(other) != 0 {
+		t.Fatalf("another topic of that name has %d truncations", len(other))
+	}
+}
+
+func TestATornAccountIsReadUpToTheTear(t *testing.T) {
+	dir := t.TempDir()
+	c, err := openCuts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := model.UUID{1}
+	if err := c.write(line(id, 7)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, cutsFile)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range whole {
+		if err := os.WriteFile(file, append(append([]byte(nil), whole...), whole[:cut]...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = openCuts(dir); err != nil {
+			t.Fatalf("torn after %d bytes: %v", cut, err)
+		}
+		got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
+		if len(got) < 1 || got[0].From != 7 {
+			t.Fatalf("torn after %d bytes: %v", cut, got)
+		}
+		if err := c.write(line(id, 8)); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = openCuts(dir); err != nil || len(c.of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
+			t.Fatalf("torn after %d bytes: the next line is lost (%v)", cut, err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+// hosting is broker 1 without sockets: the metadata loop is the test, the
+// replicas loop and the log writer run. Its logs lie in memory.
+type hosting struct {
+	*applier
+	t      *testing.T
+	failed error
+}
+
+func host(t *testing.T, fs vfs.FS) *hosting {
+	cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker,controller", "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+		"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:2", "log.dirs": t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, log := newSystemClock(), slog.New(slog.DiscardHandler)
+	dir, err := storage.OpenDir(fs, "/data", storage.DirOptions{ClusterID: "c", NodeID: 1, Manual: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosting{t: t}
+	l := newReplicas(1, clock, log, replicaConfig{lagMax: time.Minute})
+	if l.cuts, err = openCuts(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	fail := func(err error) { h.failed = err }
+	l.events, l.isr = silent{}, &isrSender{inbox: newMailbox[proposal]()}
+	l.writer = newLogWriter(clock, func(rs reports) { l.inbox.post(rs) }, fail)
+	h.applier = &applier{id: 1, cfg: cfg, clock: clock, log: log, dir: dir, writer: l.writer, replicas: l,
+		epoch: func() model.BrokerEpoch { return 0 }, fail: fail, last: image.New()}
+	go l.run()
+	go l.writer.run()
+	t.Cleanup(func() { l.close(); l.writer.close(); dir.Close() })
+	return h
+}
+
+// become applies records to the newest image.
+func (h *hosting) become(rs ...metalog.Record) {
+	h.apply(h.last.Apply(rs, h.last.End()+model.Offset(len(rs)), 1))
+}
+
+// topic is the records of a topic of one partition that these brokers replicate.
+func topic(name string, id byte, replicas ...model.BrokerID) []metalog.Record {
+	return []metalog.Record{&metalog.Topic{Name: name, TopicID: model.UUID{id}}, &metalog.Partition{TopicID: model.UUID{id},
+		Replicas: replicas, ISR: replicas, Leader: replicas[0], LeaderEpoch: 1, PartitionEpoch: 1, Directories: make([]model.UUID, len(replicas))}}
+}
+
+// produce posts one record with acks=1 and returns where its answer will be.
+func (h *hosting) produce(to *api.Hosted) *api.Produce {
+	b := record.NewBuilder(record.PlainOptions())
+	b.Add(1, nil, []byte("value"))
+	batch := b.Bytes()
+	header, _ := record.ParseHeader(batch)
+	w := &api.Produce{Acks: 1, Parts: []api.ProducePart{{Hosted: to, Batch: batch, Producer: header.Producer()}},
+		Stored: func() {}, Done: func() {}}
+	h.replicas.Produce(w)
+	return w
+}
+
+// folders counts the folders of the log directory, those set aside by kind.
+func folders(t *testing.T, fs vfs.FS) map[string]int {
+	infos, err := fs.ReadDir("/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, i := range infos {
+		if i.Dir {
+			out[kindOf(i.Name)]++
+		}
+	}
+	return out
+}
+
+func kindOf(name string) string {
+	for _, suffix := range []string{"-stray", "-delete"} {
+		if strings.HasSuffix(name, suffix) {
+			return suffix
+		}
+	}
+	return name
+}
+
+func TestAReplicaThatLeavesTakesItsUnwrittenAppendsAlong(t *testing.T) {
+	leaving := map[string]struct {
+		records []metalog.Record
+		folders map[string]int
+	}{
+		"deleted":              {[]metalog.Record{&metalog.RemoveTopic{TopicID: model.UUID{1}}}, map[string]int{"-delete": 1}},
+		"moved to others":      {[]metalog.Record{&metalog.PartitionChange{TopicID: model.UUID{1}, Replicas: []model.BrokerID{2}, ISR: []model.BrokerID{2}, Leader: 2}}, map[string]int{"-delete": 1}},
+		"deleted and remade":   {append([]metalog.Record{&metalog.RemoveTopic{TopicID: model.UUID{1}}}, topic("orders", 2, 1)...), map[string]int{"-delete": 1, "orders-0": 1}},
+		"remade for others":    {append([]metalog.Record{&metalog.RemoveTopic{TopicID: model.UUID{1}}}, topic("orders", 2, 3)...), map[string]int{"-delete": 1}},
+		"remade as a follower": {append([]metalog.Record{&metalog.RemoveTopic{TopicID: model.UUID{1}}}, topic("orders", 2, 1, 1)...), map[string]int{"-delete": 1, "orders-0": 1}},
+	}
+	for name, leave := range leaving {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fs := vfs.NewMem()
+				h := host(t, fs)
+				h.become(topic("orders", 1, 1)...)
+				synctest.Wait()
+				to := h.replicas.ByName(model.TopicPartition{Topic: "orders"})
+				hold := make(chan struct{})
+				h.replicas.inbox.post(call(func(*replicas) { <-hold }))
+				synctest.Wait() // the loop is busy: what follows comes in one turn
+				w := h.produce(to)
+				go h.become(leave.records...)
+				synctest.Wait()
+				close(hold)
+				synctest.Wait()
+				if h.failed != nil {
+					t.Fatalf("the node fails: %v", h.failed)
+				}
+				if w.Parts[0].Err != model.None && w.Parts[0].Err != model.ErrNotLeaderOrFollower {
+					t.Errorf("the produce request was answered %v", w.Parts[0].Err)
+				}
+				if got := folders(t, fs); !maps.Equal(got, leave.folders) {
+					t.Errorf("folders %v, not %v", got, leave.folders)
+				}
+			})
+		})
+	}
+}
+
+func TestLogsThatNobodyHostsAreSetAsideOnceTheMetadataIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		before, err := storage.OpenDir(fs, "/data", storage.DirOptions{ClusterID: "c", NodeID: 1, Manual: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, id := range map[string]byte{"kept": 1, "deleted": 2, "remade": 3, "moved": 4} {
+			if _, err := before.Create(model.TopicPartition{Topic: name}, model.UUID{id}, storage.DefaultLogConfig(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := before.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h := host(t, fs)
+		epoch := model.UnknownBrokerEpoch
+		h.epoch = func() model.BrokerEpoch { return epoch }
+		h.become(append(topic("kept", 1, 1), append(topic("remade", 30, 1), topic("moved", 4, 2)...)...)...)
+		want := map[string]int{"kept-0": 1, "deleted-0": 1, "remade-0": 1, "moved-0": 1, "-stray": 1}
+		if got := folders(t, fs); !maps.Equal(got, want) {
+			t.Errorf("before the registration: folders %v, not %v", got, want)
+		}
+		epoch = model.BrokerEpoch(h.last.End())
+		h.become(&metalog.NoOp{})
+		want = map[string]int{"kept-0": 1, "remade-0": 1, "-stray": 3}
+		if got := folders(t, fs); !maps.Equal(got, want) || h.failed != nil {
+			t.Errorf("after it: folders %v, not %v; failed: %v", got, want, h.failed)
+		}
+	})
+}
