@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants acceptance bench bench-start
+.PHONY: build test mutants acceptance failover bench bench-start
 
 # One static binary in bin/.
 build:
@@ -11,11 +11,15 @@ test:
 
 # Removes the rules of the cores one by one; a script or a seed must notice each.
 mutants:
-	go test ./internal/core/coretest/mutants -mutants
+	go test ./internal/core/coretest/mutants -mutants -v -timeout 60m
 
 # Real processes, foreign clients, killed leaders; minutes, not seconds.
 acceptance: build
 	go run ./compat/acceptance -binary bin/tidemark
+
+# How long a killed leader is missed with Kafka's own timeouts, the active controller among the killed.
+failover: build
+	go run ./compat/acceptance -binary bin/tidemark -records 60000 -seconds 60 -kills 12 -blackouts 3 -kafka-timeouts -kafka ""
 
 # Peak produce and consume beside Apache Kafka; KAFKA names the command that starts clusters of it.
 bench: build
