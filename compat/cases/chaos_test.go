@@ -200,7 +200,7 @@ func (w *world) mischief(r *rand.Rand, while time.Duration) {
 		a = leader
 	}
 	b, c := a%3+1, (a+1)%3+1
-	switch r.IntN(7) {
+	switch r.IntN(9) {
 	case 0:
 		w.Kill(a)
 		pass(while)
@@ -229,9 +229,26 @@ func (w *world) mischief(r *rand.Rand, while time.Duration) {
 		pass(while)
 		w.Heal(b, c)
 		w.Resume(a)
-	case 6:
+	case 6: // one after the other
+		w.Kill(a)
+		pass(while / 2)
+		w.Kill(b)
+		pass(while / 2)
+		w.all(w.restartDead)
+	case 7:
+		w.all(w.Kill)
+		pass(while)
+		w.all(w.Restart)
+	case 8:
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = w.TryElect(ctx, "t", 0, a) // who is not in sync cannot be elected
+	}
+}
+
+// restartDead starts a broker if it is down.
+func (w *world) restartDead(broker int) {
+	if !w.Running(broker) {
+		w.Restart(broker)
 	}
 }
