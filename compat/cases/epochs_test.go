@@ -17,10 +17,11 @@ func TestALeaderFencesByItsEpoch(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 1, 3, nil)
 		w.mustProduce("t", "a", "b")
-		for w.leaderEpoch("t") < 3 {
+		leader, epoch := w.serving("t")
+		for epoch < 3 {
 			w.Elect("t", 0, w.followers("t")[0])
+			leader, epoch = w.serving("t")
 		}
-		leader, epoch := w.Leader("t", 0), w.leaderEpoch("t")
 		w.WaitHW("t", 0, 2)
 		for _, c := range []struct {
 			current int32

@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/tidetest"
 )
 
 // apart returns the followers of partition 0 so that the last is not the active
@@ -133,13 +135,17 @@ func (w *world) mark(broker int, topic string) (leo, hw int64) {
 	return 0, 0
 }
 
-// leaderEpoch is the newest leader epoch of partition 0, by its replicas.
-func (w *world) leaderEpoch(topic string) int32 {
-	e := int32(-1)
-	for _, m := range w.Marks(topic, 0) {
-		e = max(e, m.Epoch)
-	}
-	return e
+// serving waits until the newest leader of partition 0 takes requests, and
+// returns it with its leader epoch.
+func (w *world) serving(topic string) (leader int, epoch int32) {
+	w.t.Helper()
+	w.WaitFor("the leader of "+topic+" takes requests", func() bool {
+		leader, epoch = w.Leadership(topic, 0)
+		return slices.ContainsFunc(w.Marks(topic, 0), func(m tidetest.Mark) bool {
+			return m.Broker == leader && m.Leader && m.Epoch == epoch
+		})
+	})
+	return leader, epoch
 }
 
 // producerID asks for the id of an idempotent producer.

@@ -27,8 +27,7 @@ func (w *world) shrinkReleases(topic string, stopped int) {
 	if w.Leader(topic, 0) == stopped {
 		w.Elect(topic, 0, w.followers(topic)[0])
 	}
-	leader := w.Leader(topic, 0)
-	epoch := w.leaderEpoch(topic)
+	leader, epoch := w.serving(topic)
 	w.Pause(stopped)
 	p, took := w.timedProduce(leader, topic, -1, 15*time.Second, batch("x"))
 	code(t, "acks=all with a stopped follower", p.ErrorCode, model.None)
@@ -48,8 +47,8 @@ func (w *world) shrinkReleases(topic string, stopped int) {
 	w.Resume(stopped)
 	w.WaitISR(topic, 0, 1, 2, 3)
 	within(t, "coming back", time.Since(start), 5*time.Second)
-	if w.Leader(topic, 0) != leader || w.leaderEpoch(topic) != epoch {
-		t.Errorf("leader %d of epoch %d became %d of %d", leader, epoch, w.Leader(topic, 0), w.leaderEpoch(topic))
+	if l, e := w.serving(topic); l != leader || e != epoch {
+		t.Errorf("leader %d of epoch %d became %d of %d", leader, epoch, l, e)
 	}
 }
 
