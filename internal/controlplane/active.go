@@ -89,6 +89,22 @@ func (l *loop) activate(epoch model.Epoch) {
 	l.active = &active{epoch: epoch, state: controller.New(l.o.Core, l.img, now)}
 	l.log.Info("this node is the active controller", "epoch", epoch, "offset", l.node.Applied().End)
 	l.take(l.active.state.TakeOver(l.call(now)), nil)
+	l.probeGone(now)
+}
+
+// probeGone dials at once the brokers to whose controllers there is no
+// connection: a process that was both is likely to be gone, and nothing that it
+// led should wait until its silence is noticed (R13.6).
+func (l *loop) probeGone(now model.Time) {
+	for _, v := range l.voters.list {
+		b := l.img.Broker(v.ID)
+		if b == nil || v.ID == l.o.NodeID || l.connected[v.ID] {
+			continue
+		}
+		if p, ok := l.active.state.Disconnected(now, b.ID, b.Epoch); ok {
+			l.probes.start(l, p)
+		}
+	}
 }
 
 // resign drops what is decided and not committed, and answers who waits for it.
