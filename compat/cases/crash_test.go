@@ -180,3 +180,24 @@ func TestAFollowerBehindTheLogStartBeginsAnew(t *testing.T) {
 		}
 	})
 }
+
+// A process that was both the leader and the active controller is replaced as
+// both as soon as its listeners refuse connections, not when it has been silent
+// for a while.
+func TestALeaderThatWasTheControllerIsReplacedAtOnce(t *testing.T) {
+	for range loops(10) {
+		inBubble(t, 3, func(w *world) {
+			w.CreateTopic("t", 1, 3, minISR(2))
+			w.mustProduce("t", "x")
+			both := w.Controller()
+			w.Elect("t", 0, both)
+			start := time.Now()
+			w.Kill(both)
+			w.WaitLeader("t", 0, both)
+			if took := time.Since(start); took > 300*time.Millisecond {
+				t.Errorf("the next leader came after %v", took)
+			}
+			w.mustProduce("t", "y")
+		}, distant())
+	}
+}
