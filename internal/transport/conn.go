@@ -190,15 +190,25 @@ func (c *Conn) next() (*Request, error) {
 }
 
 // nextSize reads until the size prefix, key and version of the next frame are
-// ahead.
+// ahead. A size that no frame has ends the connection without more ado.
 func (c *Conn) nextSize() (int, error) {
+	if err := c.await(4); err != nil {
+		return 0, err
+	}
+	size, most := int(int32(binary.BigEndian.Uint32(c.in.ahead))), c.server.opts.MaxRequest
+	if size < 8 || size > most {
+		return 0, violation{fmt.Errorf("a frame of %d bytes; 8 to %d are allowed", size, most)}
+	}
+	return size, c.await(8)
+}
+
+// await reads until n bytes are ahead. A connection that owes answers is not
+// idle, however long its client is silent.
+func (c *Conn) await(n int) error {
 	for {
-		err := c.in.fill(8, c.server.opts.IdleLimit)
-		if err == nil {
-			return int(int32(binary.BigEndian.Uint32(c.in.ahead))), nil
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.busy() {
-			return 0, err
+		err := c.in.fill(n, c.server.opts.IdleLimit)
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || !c.busy() {
+			return err
 		}
 	}
 }
@@ -219,11 +229,7 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 			return violation{fmt.Errorf("api key %d version %d is not served", key, version)}
 		}
 	}
-	most := o.MaxRequest
-	if key != keyProduce && key < wire.FirstPrivateKey {
-		most = min(most, maxSmall)
-	}
-	if size < 8 || size > most {
+	if most := min(o.MaxRequest, maxSmall); size > most && key != keyProduce && key < wire.FirstPrivateKey {
 		return violation{fmt.Errorf("a frame of %d bytes with api key %d; at most %d are allowed", size, key, most)}
 	}
 	return nil

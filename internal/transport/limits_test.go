@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"runtime"
@@ -36,6 +37,19 @@ func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
 			r.Reply(answerOf(r))
 			three.wantID(9)
 		})
+	}
+}
+
+// What cannot be a frame is refused by its first four bytes: the client may send
+// no more, and wait for an answer (case B14).
+func TestASizeThatNoFrameHasEndsTheConnection(t *testing.T) {
+	sizes := []uint32{0, 1, 7, 1<<20 + 1, 1 << 30, 1<<31 - 1, 1 << 31, 1<<32 - 1,
+		binary.BigEndian.Uint32([]byte("GET ")), 0x16030102 /* the hello of TLS */}
+	b := newBench(t, Options{MaxRequest: 1 << 20})
+	for _, size := range sizes {
+		c := b.dial(t)
+		c.write(binary.BigEndian.AppendUint32(nil, size))
+		c.wantEnd()
 	}
 }
 
