@@ -36,7 +36,9 @@ type kcat struct{ c *cluster }
 func (kcat) name() string { return "kcat" }
 
 func (p kcat) produce(ctx context.Context, t *text) error {
-	return pipe(ctx, t, "", "kcat", "-P", "-b", p.c.bootstrap(), "-t", topic, "-p", "0",
+	// -E: kcat counts a broker that was killed as down until it has a reason to
+	// connect to it again, and would give up once that holds for all.
+	return pipe(ctx, t, "", "kcat", "-E", "-P", "-b", p.c.bootstrap(), "-t", topic, "-p", "0",
 		"-X", "enable.idempotence=true", "-X", "acks=all", "-X", "message.timeout.ms=300000",
 		"-X", "retry.backoff.ms=50", "-X", "topic.metadata.refresh.fast.interval.ms=50", "-X", "log_level=0")
 }
