@@ -41,15 +41,7 @@ func idle(binary string) (float64, float64, error) {
 	}
 	var pids []int
 	for _, f := range files {
-		log, err := os.Create(filepath.Join(filepath.Dir(f), "log"))
-		if err != nil {
-			return 0, 0, err
-		}
-		// Kafka's own heartbeat and session, not those of dev.
-		cmd := exec.Command(binary, "serve", "--config", f, "--set", "broker.heartbeat.interval.ms=2000", "--set", "broker.session.timeout.ms=9000")
-		cmd.Stdout, cmd.Stderr = log, log
-		err = cmd.Start()
-		log.Close()
+		cmd, err := serve(binary, f)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -60,6 +52,23 @@ func idle(binary string) (float64, float64, error) {
 		return 0, 0, err
 	}
 	time.Sleep(idleSettle)
+	return watch(pids)
+}
+
+// serve starts one node with Kafka's own heartbeat and session, not those of dev.
+func serve(binary, file string) (*exec.Cmd, error) {
+	log, err := os.Create(filepath.Join(filepath.Dir(file), "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(binary, "serve", "--config", file, "--set", "broker.heartbeat.interval.ms=2000", "--set", "broker.session.timeout.ms=9000")
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd, cmd.Start()
+}
+
+// watch measures what the processes cost for a while.
+func watch(pids []int) (float64, float64, error) {
 	before, err := proc.CPU(pids...)
 	if err != nil {
 		return 0, 0, err

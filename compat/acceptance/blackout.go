@@ -29,28 +29,7 @@ func blackout(ctx context.Context, c *cluster, rounds int) error {
 		w.running.Go(func() { w.run(p) })
 	}
 	for i := range rounds {
-		if err := c.waitISR(ctx, darkTopic, 3, time.Minute); err != nil {
-			return err
-		}
-		select {
-		case <-time.After(3 * time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		for _, n := range c.nodes {
-			n.cmd.Process.Kill()
-		}
-		for _, n := range c.nodes {
-			<-n.ended
-		}
-		dark := time.Now()
-		w.watch(dark)
-		for _, n := range c.nodes {
-			if err := c.launch(n); err != nil {
-				return err
-			}
-		}
-		took, err := w.wait(time.Minute)
+		took, err := lightsOut(ctx, c, w)
 		if err != nil {
 			return fmt.Errorf("blackout %d: %w", i+1, err)
 		}
@@ -69,6 +48,31 @@ func blackout(ctx context.Context, c *cluster, rounds int) error {
 		total += n
 	}
 	return readFranz(ctx, c, darkTopic, w.sent, total)
+}
+
+// lightsOut kills and starts everything once, and tells how long it was dark.
+func lightsOut(ctx context.Context, c *cluster, w *darkWriter) (time.Duration, error) {
+	if err := c.waitISR(ctx, darkTopic, 3, time.Minute); err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(3 * time.Second):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for _, n := range c.nodes {
+		n.cmd.Process.Kill()
+	}
+	for _, n := range c.nodes {
+		<-n.ended
+	}
+	w.watch(time.Now())
+	for _, n := range c.nodes {
+		if err := c.launch(n); err != nil {
+			return 0, err
+		}
+	}
+	return w.wait(time.Minute)
 }
 
 // darkWriter writes to three partitions all the time.

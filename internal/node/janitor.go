@@ -28,29 +28,18 @@ const flushCheck = time.Second
 // run is the janitor's goroutine; it ends with ctx.
 func (j *janitor) run(ctx context.Context) {
 	defer close(j.done)
-	due := []struct {
-		every time.Duration
-		next  time.Time
-		do    func() error
-	}{
+	due := []duty{
 		{every: j.cfg.HWCheckpoint, do: j.checkpointHW},
 		{every: j.cfg.RecoveryCheckpoint, do: j.dir.CheckpointRecovery},
 		{every: j.cfg.LogStartCheckpoint, do: j.dir.CheckpointLogStart},
 		{every: j.cfg.RetentionCheck, do: j.retention},
 		{every: flushCheck, do: j.flushDue},
 	}
-	start := time.Now()
 	for i := range due {
-		due[i].next = start.Add(max(due[i].every, time.Millisecond))
+		due[i].next = time.Now().Add(due[i].every)
 	}
 	for {
-		next := due[0].next
-		for _, d := range due {
-			if d.next.Before(next) {
-				next = d.next
-			}
-		}
-		t := time.NewTimer(time.Until(next))
+		t := time.NewTimer(time.Until(soonest(due)))
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -58,15 +47,38 @@ func (j *janitor) run(ctx context.Context) {
 			return
 		}
 		for i := range due {
-			if d := &due[i]; !d.next.After(time.Now()) {
-				d.next = time.Now().Add(max(d.every, time.Millisecond))
-				if err := d.do(); err != nil && ctx.Err() == nil {
-					j.fail(err)
-					return
-				}
+			if err := due[i].doIfDue(); err != nil && ctx.Err() == nil {
+				j.fail(err)
+				return
 			}
 		}
 	}
+}
+
+// duty is one thing that is due every so often.
+type duty struct {
+	every time.Duration
+	next  time.Time
+	do    func() error
+}
+
+func soonest(due []duty) time.Time {
+	next := due[0].next
+	for _, d := range due {
+		if d.next.Before(next) {
+			next = d.next
+		}
+	}
+	return next
+}
+
+func (d *duty) doIfDue() error {
+	now := time.Now()
+	if d.next.After(now) {
+		return nil
+	}
+	d.next = now.Add(max(d.every, time.Millisecond))
+	return d.do()
 }
 
 // checkpointHW writes the high watermarks if one moved (R8.16).
