@@ -53,16 +53,18 @@ func (e *env) run(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-// begin TURN id= epoch= want=(a@0,b@5) forget=(c) [ids] [follower]
+// begin TURN id= epoch= want=(a@0,b@5) forget=(c) [leader-epoch=] [ids] [follower]
 func (e *env) begin(t *testing.T, d *datadriven.TestData) string {
 	req := Request{UsesIDs: d.HasArg("ids"), Privileged: d.HasArg("follower")}
 	d.MaybeScanArgs(t, "id", &req.ID)
 	d.MaybeScanArgs(t, "epoch", &req.Epoch)
+	var leaderEpoch int
+	d.MaybeScanArgs(t, "leader-epoch", &leaderEpoch)
 	if arg, ok := d.Arg("want"); ok {
 		for _, v := range arg.Vals {
 			name, at, _ := strings.Cut(v, "@")
 			offset, _ := strconv.Atoi(at)
-			req.Wishes = append(req.Wishes, Partition{Key: Key{Topic: name}, Wish: Wish{Offset: model.Offset(offset)}})
+			req.Wishes = append(req.Wishes, Partition{Key: Key{Topic: name}, Wish: Wish{Offset: model.Offset(offset), LeaderEpoch: model.Epoch(leaderEpoch)}})
 		}
 	}
 	if arg, ok := d.Arg("forget"); ok {

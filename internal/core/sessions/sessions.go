@@ -161,13 +161,20 @@ func fullTurn(now model.Time, req Request) *Turn {
 	return t
 }
 
-// change takes the new wish for a partition that the session has.
+// change takes the new wish for a partition that the session has. One of
+// another leader epoch starts anew: a follower that changed its role drops the
+// answers to its earlier wishes, and with them a high watermark that would not
+// be told again.
 func (s *session) change(w *Partition) bool {
 	p := s.byKey[w.Key]
-	if p != nil {
-		p.Wish = w.Wish
+	if p == nil {
+		return false
 	}
-	return p != nil
+	if w.Wish.LeaderEpoch != p.Wish.LeaderEpoch {
+		p.sentHW = model.UnknownOffset
+	}
+	p.Wish = w.Wish
+	return true
 }
 
 // add appends a partition that the session does not have; p is kept.
