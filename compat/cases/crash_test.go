@@ -68,13 +68,9 @@ func TestAnEmptyPartitionSurvivesAStormOfElections(t *testing.T) {
 			w.Restart(broker)
 			w.calm("t")
 		}
-		for _, kill := range []bool{false, true} {
+		for _, end := range []func(int){w.Stop, w.Kill} {
 			f := w.followers("t")[0]
-			if kill {
-				w.Kill(f)
-			} else {
-				w.Stop(f)
-			}
+			end(f)
 			if err := os.Remove(filepath.Join(w.LogDir(f, "t", 0), "leader-epoch-checkpoint")); err != nil {
 				t.Fatal(err)
 			}
@@ -134,25 +130,28 @@ func (w *world) fetches() map[[2]int]int64 {
 	return out
 }
 
+// hundreds writes n batches of a hundred records.
+func (w *world) hundreds(topic string, n int) {
+	w.t.Helper()
+	values := make([]string, 100)
+	for i := range n {
+		for j := range values {
+			values[j] = fmt.Sprint(i, "-", j)
+		}
+		code(w.t, "produce", w.produce(w.Leader(topic, 0), topic, -1, 10*time.Second, batch(values...)).ErrorCode, model.None)
+	}
+}
+
 // B109: a follower whose log ends below the leader's log start begins anew
 // there, without a hole and without what was deleted.
 func TestAFollowerBehindTheLogStartBeginsAnew(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 1, 3, nil)
-		hundreds := func(n int) {
-			values := make([]string, 100)
-			for i := range n {
-				for j := range values {
-					values[j] = fmt.Sprint(i, "-", j)
-				}
-				code(t, "produce", w.produce(w.Leader("t", 0), "t", -1, 10*time.Second, batch(values...)).ErrorCode, model.None)
-			}
-		}
-		hundreds(1)
+		w.hundreds("t", 1)
 		w.settle("t", 1, 2, 3)
 		f := w.followers("t")[0]
 		w.Kill(f)
-		hundreds(99)
+		w.hundreds("t", 99)
 		w.deleteRecords(w.Leader("t", 0), "t", 9_000)
 		w.Restart(f)
 		start := time.Now()
