@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -156,6 +157,9 @@ func (f *fetcher) request(plan fetchPlan) *kmsg.FetchRequest {
 	req.Version = fetchVersion
 	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(f.cfg.id), int64(f.epoch())
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = f.cfg.waitMs, f.cfg.minBytes, f.cfg.totalBytes
+	if len(plan.asks) > 0 {
+		req.MaxWaitMillis = 0 // the answers wait for this request
+	}
 	req.SessionID, req.SessionEpoch = f.session, f.sessionEpoch
 	if plan.full {
 		f.sessionEpoch, req.SessionEpoch = 0, 0
@@ -229,17 +233,31 @@ func (f *fetcher) ask(ctx context.Context, asks []planPart, ev *fetched) error {
 		return err
 	}
 	for _, a := range asks {
-		s, okS := start[a.tp]
-		e, okE := end[a.tp]
-		ev.asked = append(ev.asked, fetchedBounds{id: a.id, err: !okS || !okE,
-			resp: partition.LeaderOffsets{LeaderEpoch: a.pos.LeaderEpoch, LogStart: s, LEO: e}})
+		ev.asked = append(ev.asked, bounds(a, start, end))
 	}
 	return nil
 }
 
-// list asks for one bound of each partition; those that answer an error are
-// left out.
-func (f *fetcher) list(ctx context.Context, asks []planPart, timestamp int64) (map[model.TopicPartition]model.Offset, error) {
+// listed is one bound of a leader's log, or why it does not tell.
+type listed struct {
+	offset model.Offset
+	err    model.Error
+}
+
+// bounds puts a leader's two answers about a partition together.
+func bounds(a planPart, start, end map[model.TopicPartition]listed) fetchedBounds {
+	s, okS := start[a.tp]
+	e, okE := end[a.tp]
+	out := fetchedBounds{id: a.id, resp: partition.LeaderOffsets{LeaderEpoch: a.pos.LeaderEpoch,
+		LogStart: s.offset, LEO: e.offset, Err: cmp.Or(s.err, e.err)}}
+	if !okS || !okE {
+		out.resp.Err = model.ErrUnknownServerError
+	}
+	return out
+}
+
+// list asks for one bound of each partition.
+func (f *fetcher) list(ctx context.Context, asks []planPart, timestamp int64) (map[model.TopicPartition]listed, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.Version, req.ReplicaID = listVersion, int32(f.cfg.id)
 	for _, a := range asks {
@@ -254,12 +272,10 @@ func (f *fetcher) list(ctx context.Context, asks []planPart, timestamp int64) (m
 	if err != nil {
 		return nil, err
 	}
-	out := map[model.TopicPartition]model.Offset{}
+	out := map[model.TopicPartition]listed{}
 	for _, t := range resp.(*kmsg.ListOffsetsResponse).Topics {
 		for _, p := range t.Partitions {
-			if p.ErrorCode == 0 {
-				out[model.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = model.Offset(p.Offset)
-			}
+			out[model.TopicPartition{Topic: t.Topic, Partition: p.Partition}] = listed{model.Offset(p.Offset), model.Error(p.ErrorCode)}
 		}
 	}
 	return out, nil

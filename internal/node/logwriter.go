@@ -19,6 +19,7 @@ const (
 	jobEpochs                    // write the epoch checkpoint, then report EpochPersisted
 	jobRaiseStart                // move the log start, then report LogStartMoved
 	jobCall                      // run call, which may touch any log
+	jobPass                      // report that all before it is done
 )
 
 // job is one order of the replicas loop to the log writer. Orders for one log
@@ -240,6 +241,7 @@ func (w *logWriter) carryOut(j *job) error {
 		rep.end = j.to
 	case jobCall:
 		return j.call()
+	case jobPass:
 	}
 	if err != nil {
 		return fmt.Errorf("write to the log of %s: %w", j.r.tp(), err)
@@ -275,7 +277,34 @@ func (rs reports) turn(l *replicas) {
 		case jobRaiseStart:
 			l.step(r, &partition.LogStartMoved{To: rep.end})
 		}
-		l.landed(r)
+		if rep.kind == jobPass || !r.p.InFlight() {
+			l.landed(r)
+		}
 		l.wakeAll()
 	}
+}
+
+// offline is the event of a log directory that failed: nothing more is written
+// to it, so every replica stops and what waits for it is answered (R8.23).
+type offline struct{}
+
+func (offline) turn(l *replicas) {
+	l.offline = true
+	for _, r := range l.all {
+		l.goOffline(r)
+	}
+}
+
+func (l *replicas) goOffline(r *replica) {
+	l.step(r, &partition.Stop{Err: model.ErrKafkaStorageError})
+	l.release(r)
+	appending := r.appending
+	r.appending = nil
+	for _, a := range appending {
+		if part := &a.op.w.Parts[a.i]; part.Err == model.None {
+			part.Err = model.ErrKafkaStorageError
+		}
+		l.partStored(a.op)
+	}
+	l.landed(r)
 }

@@ -290,6 +290,9 @@ func (l *replicas) host(o opened) {
 	o.h.Generation.Store(r.p.Generation())
 	l.all[o.h.ID] = r
 	l.hosted.add(o.h)
+	if l.offline {
+		l.goOffline(r)
+	}
 }
 
 // drop stops a replica and answers what waits for it.
@@ -301,6 +304,9 @@ func (l *replicas) drop(h *api.Hosted) {
 	l.leave(r)
 	l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
 	l.release(r)
+	if r.flying != nil { // what its log still takes will not be reported to a core
+		l.jobs = append(l.jobs, job{kind: jobPass, r: r})
+	}
 	delete(l.all, h.ID)
 	l.hosted.remove(h)
 	h.Gone.Store(true)

@@ -22,11 +22,14 @@ import (
 // replicas loop and the log writer run. Its logs lie in memory.
 type hosting struct {
 	*applier
-	t      *testing.T
-	failed error
+	files   vfs.FS
+	sources map[model.BrokerID]*source // leaders that something was fetched from
+	failed  error
 }
 
-func host(t *testing.T, fs vfs.FS) *hosting {
+func host(t *testing.T) *hosting { return hostOn(t, vfs.NewMem()) }
+
+func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker,controller", "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
 		"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:2", "log.dirs": t.TempDir()})
 	if err != nil {
@@ -37,11 +40,12 @@ func host(t *testing.T, fs vfs.FS) *hosting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hosting{t: t}
+	h := &hosting{files: fs, sources: map[model.BrokerID]*source{}}
 	l := newReplicas(1, clock, log, replicaConfig{lagMax: time.Minute})
 	if l.cuts, err = openCuts(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
+	l.startFn = func(s *source) { h.sources[s.leader] = s }
 	fail := func(err error) { h.failed = err }
 	l.events, l.isr = silent{}, &isrSender{inbox: newMailbox[proposal]()}
 	l.writer = newLogWriter(clock, func(rs reports) { l.inbox.post(rs) }, fail)
@@ -77,8 +81,8 @@ func (h *hosting) produce(to *api.Hosted) *api.Produce {
 }
 
 // folders counts the folders of the log directory, those set aside by kind.
-func folders(t *testing.T, fs vfs.FS) map[string]int {
-	infos, err := fs.ReadDir("/data")
+func (h *hosting) folders(t *testing.T) map[string]int {
+	infos, err := h.files.ReadDir("/data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +118,7 @@ func TestAReplicaThatLeavesTakesItsUnwrittenAppendsAlong(t *testing.T) {
 	for name, leave := range leaving {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fs := vfs.NewMem()
-				h := host(t, fs)
+				h := host(t)
 				h.become(topic("orders", 1, 1)...)
 				synctest.Wait()
 				to := h.replicas.ByName(model.TopicPartition{Topic: "orders"})
@@ -133,7 +136,7 @@ func TestAReplicaThatLeavesTakesItsUnwrittenAppendsAlong(t *testing.T) {
 				if w.Parts[0].Err != model.None && w.Parts[0].Err != model.ErrNotLeaderOrFollower {
 					t.Errorf("the produce request was answered %v", w.Parts[0].Err)
 				}
-				if got := folders(t, fs); !maps.Equal(got, leave.folders) {
+				if got := h.folders(t); !maps.Equal(got, leave.folders) {
 					t.Errorf("folders %v, not %v", got, leave.folders)
 				}
 			})
@@ -156,18 +159,18 @@ func TestLogsThatNobodyHostsAreSetAsideOnceTheMetadataIsWhole(t *testing.T) {
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
-		h := host(t, fs)
+		h := hostOn(t, fs)
 		epoch := model.UnknownBrokerEpoch
 		h.epoch = func() model.BrokerEpoch { return epoch }
 		h.become(append(topic("kept", 1, 1), append(topic("remade", 30, 1), topic("moved", 4, 2)...)...)...)
 		want := map[string]int{"kept-0": 1, "deleted-0": 1, "remade-0": 1, "moved-0": 1, "-stray": 1}
-		if got := folders(t, fs); !maps.Equal(got, want) {
+		if got := h.folders(t); !maps.Equal(got, want) {
 			t.Errorf("before the registration: folders %v, not %v", got, want)
 		}
 		epoch = model.BrokerEpoch(h.last.End())
 		h.become(&metalog.NoOp{})
 		want = map[string]int{"kept-0": 1, "remade-0": 1, "-stray": 3}
-		if got := folders(t, fs); !maps.Equal(got, want) || h.failed != nil {
+		if got := h.folders(t); !maps.Equal(got, want) || h.failed != nil {
 			t.Errorf("after it: folders %v, not %v; failed: %v", got, want, h.failed)
 		}
 	})

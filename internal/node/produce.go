@@ -70,14 +70,14 @@ func (l *replicas) producePart(op *produceOp, i int) {
 		op.waits[i] = partition.ProduceWait{End: rd.Duplicate.End, Leadership: r.p.Leadership()}
 		if rd.Duplicate.End > r.p.Marks().LEO {
 			op.storing++ // the original is still on its way to the log
-			l.await(r, appending{end: rd.Duplicate.End, op: op})
+			l.await(r, appending{rd.Duplicate.End, producePart{op, i}})
 		}
 	default:
 		a := rd.Append
 		part.Base = a.Base
 		op.waits[i] = partition.ProduceWait{End: a.End, Leadership: r.p.Leadership()}
 		op.storing++
-		l.await(r, appending{end: a.End, op: op})
+		l.await(r, appending{a.End, producePart{op, i}})
 		l.jobs = append(l.jobs, job{kind: jobAppend, r: r, bytes: part.Batch, base: a.Base, to: a.End,
 			epoch: a.Epoch, stamp: true, epochs: cloneEpochs(a.Epochs)})
 	}

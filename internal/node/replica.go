@@ -33,9 +33,12 @@ type replica struct {
 	sent    partition.FetchPosition
 	inSet   bool          // part of the fetch session
 	dirty   bool          // queued in source.dirty
+	asking  bool          // the leader is to be asked for its log's bounds
 	delayed bool          // waits for its backoff
 	pause   time.Duration // the last backoff; 0 after an answer without one
-	flying  *fetched      // the answer whose bytes its log still takes
+	// backoffs tells the timer of the latest backoff from earlier ones.
+	backoffs uint64
+	flying   *fetched // the answer whose bytes its log still takes
 
 	cuts []cutLine // what truncations removed here, the newest ones (R13.3)
 
@@ -45,7 +48,7 @@ type replica struct {
 // appending is a produced batch on its way to the log.
 type appending struct {
 	end model.Offset
-	op  *produceOp
+	producePart
 }
 
 // producePart is one partition of a produce request.

@@ -61,6 +61,8 @@ type replicas struct {
 	planning []*source                                // sources to look at when the turn ends
 	parked   map[model.BrokerID]map[*fetchOp]struct{} // fetches of followers in the purgatory
 
+	// offline says that the log directory failed.
+	offline  bool
 	stopping atomic.Bool
 	done     chan struct{}
 }

@@ -23,7 +23,6 @@ type source struct {
 	flying  int        // replicas with appends or truncations of the last response in flight
 	queued  bool       // listed in replicas.planning
 	plans   chan fetchPlan
-	stop    chan struct{}
 }
 
 // fetchPlan is one request to a peer: what changes in the session, what leaves
@@ -51,7 +50,7 @@ func (l *replicas) fetchFrom(r *replica, leader model.BrokerID) {
 	s := l.sources[leader]
 	if s == nil {
 		s = &source{leader: leader, members: map[*replica]struct{}{}, full: true,
-			plans: make(chan fetchPlan, 1), stop: make(chan struct{})}
+			plans: make(chan fetchPlan, 1)}
 		l.sources[leader] = s
 		l.startFn(s)
 	}
@@ -61,8 +60,11 @@ func (l *replicas) fetchFrom(r *replica, leader model.BrokerID) {
 	l.position(r)
 }
 
-// leave takes a replica out of its source.
+// leave takes a replica out of its source. What the next one says is another
+// matter: a pause or a question ends here.
 func (l *replicas) leave(r *replica) {
+	r.asking, r.delayed, r.pause = false, false, 0
+	r.backoffs++
 	s := r.source
 	if s == nil {
 		return
@@ -129,6 +131,7 @@ func (l *replicas) planOne(s *source) {
 			s.dirty = append(s.dirty, r)
 		}
 		slices.SortFunc(s.dirty, func(a, b *replica) int { return a.tp().Compare(b.tp()) })
+		s.asks = slices.Clone(s.dirty) // a question may have been lost with the connection
 	}
 	for _, r := range s.dirty {
 		if r.source != s || !r.dirty {
@@ -150,12 +153,12 @@ func (l *replicas) planOne(s *source) {
 			p.forget = append(p.forget, r.hosted.ID)
 		}
 	}
-	for _, r := range s.asks {
-		if r.source == s {
-			_, epoch := r.p.Leader()
-			p.asks = append(p.asks, planPart{tp: r.tp(), id: r.hosted.ID, pos: partition.FetchPosition{LeaderEpoch: epoch}})
-		}
-	}
+	// A partition that left and came back stays: a leader forgets last.
+	p.forget = slices.DeleteFunc(p.forget, func(id model.TopicIDPartition) bool {
+		r := l.all[id]
+		return r != nil && r.source == s && r.inSet
+	})
+	p.asks = asksOf(s)
 	clear(s.dirty)
 	s.dirty, s.forget, s.asks = s.dirty[:0], nil, nil
 	if s.inSet == 0 && len(p.forget) == 0 && len(p.asks) == 0 {
@@ -164,6 +167,18 @@ func (l *replicas) planOne(s *source) {
 	}
 	s.wanting, s.full = false, false
 	s.plans <- p
+}
+
+// asksOf lists the members whose leader is to be asked for its log's bounds.
+func asksOf(s *source) []planPart {
+	var out []planPart
+	for _, r := range s.asks {
+		if r.source == s && r.asking {
+			_, epoch := r.p.Leader()
+			out = append(out, planPart{tp: r.tp(), id: r.hosted.ID, pos: partition.FetchPosition{LeaderEpoch: epoch}})
+		}
+	}
+	return out
 }
 
 // wantPlan is the event of a fetcher that is ready for its next request.
@@ -181,6 +196,7 @@ func (e wantPlan) turn(l *replicas) {
 // askLeader has the leader asked for its log's bounds (R4.13).
 func (l *replicas) askLeader(r *replica) {
 	if r.source != nil {
+		r.asking = true
 		r.source.asks = append(r.source.asks, r)
 		l.plan(r.source)
 	}
@@ -195,9 +211,11 @@ func (l *replicas) backoff(r *replica) {
 	}
 	r.delayed = true
 	r.pause = min(max(2*r.pause, firstRedial), l.cfg.fetchBackoff)
+	r.backoffs++
+	this := r.backoffs
 	l.timers.add(l.now.Add(r.pause), func() {
-		r.delayed = false
-		if r.source != nil {
+		if r.backoffs == this {
+			r.delayed = false
 			l.position(r)
 		}
 	})
@@ -205,10 +223,10 @@ func (l *replicas) backoff(r *replica) {
 
 // landed notes that a replica's log has taken what a response brought.
 func (l *replicas) landed(r *replica) {
-	if r.flying == nil || r.p.InFlight() {
+	f := r.flying
+	if f == nil {
 		return
 	}
-	f := r.flying
 	r.flying = nil
 	f.s.flying--
 	f.release()
@@ -236,7 +254,6 @@ type fetchedPart struct {
 type fetchedBounds struct {
 	id   model.TopicIDPartition
 	resp partition.LeaderOffsets
-	err  bool
 }
 
 func (f *fetched) release() {
@@ -255,11 +272,8 @@ func (f *fetched) turn(l *replicas) {
 	}
 	for i := range f.asked {
 		a := &f.asked[i]
-		if r := l.all[a.id]; r != nil && r.source == f.s {
-			if a.err {
-				l.backoffAsk(r)
-				continue
-			}
+		if r := l.all[a.id]; r != nil && r.source == f.s && r.asking {
+			r.asking = false
 			l.step(r, &a.resp)
 			l.fly(f, r)
 		}
@@ -290,9 +304,4 @@ func (l *replicas) fly(f *fetched, r *replica) {
 		f.refs++
 		f.s.flying++
 	}
-}
-
-// backoffAsk asks again after a while when the question got no answer.
-func (l *replicas) backoffAsk(r *replica) {
-	l.timers.add(l.now.Add(l.cfg.fetchBackoff), func() { l.askLeader(r) })
 }
