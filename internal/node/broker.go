@@ -38,11 +38,12 @@ type broker struct {
 	serving     chan struct{} // closed when the server goroutine ended
 	ready       chan struct{}
 
-	mu     sync.Mutex
-	server *transport.Server
-	host   string
-	port   uint16
-	hws    map[model.TopicPartition]model.Offset
+	mu      sync.Mutex
+	server  *transport.Server
+	stopped bool
+	host    string
+	port    uint16
+	hws     map[model.TopicPartition]model.Offset
 }
 
 // brokerVersions is what the broker's listener serves: Kafka's requests, with
@@ -65,13 +66,13 @@ func startBroker(n *Node) (*broker, error) {
 		cancel()
 		return nil, err
 	}
-	b.writer = newLogWriter(n.clock, func(rs reports) { b.replicas.inbox.post(rs) }, n.fail)
+	b.writer = newLogWriter(n.clock, func(rs reports) { b.replicas.inbox.post(rs) }, b.fail)
 	b.isr = &isrSender{id: n.cfg.NodeID, forward: n.source.Forward, epoch: b.lifecycle.Epoch,
 		tell:  func(as isrAnswers) bool { return b.replicas.inbox.post(as) },
 		inbox: newMailbox[proposal](), done: make(chan struct{})}
 	b.replicas.writer, b.replicas.isr = b.writer, b.isr
 	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir, writer: b.writer,
-		replicas: b.replicas, epoch: b.lifecycle.Epoch, fail: n.fail, last: image.New()}
+		replicas: b.replicas, epoch: b.lifecycle.Epoch, fail: b.fail, last: image.New()}
 	b.applier.img.Store(image.New())
 	b.lifecycle.applied = b.applier.Followed
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
@@ -81,13 +82,20 @@ func startBroker(n *Node) (*broker, error) {
 	b.applier.after = append(b.applier.after, b.groups.Apply)
 	b.replicas.startFn = func(s *source) { b.startFetcher(ctx, s) }
 	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, writer: b.writer, replicas: b.replicas,
-		fail: n.fail, done: make(chan struct{})}
+		fail: b.fail, done: make(chan struct{})}
 	if err := b.open(); err != nil {
 		cancel()
 		return nil, err
 	}
 	b.run(ctx)
 	return b, nil
+}
+
+// fail stops the node because of its log directory. Until somebody ends the
+// process, requests are told so.
+func (b *broker) fail(err error) {
+	b.replicas.inbox.post(offline{})
+	b.n.fail(err)
 }
 
 // open takes a port that the kernel chose before it is advertised. A fixed port
@@ -154,8 +162,9 @@ func (b *broker) serve(ctx context.Context) {
 	s := transport.NewServer(l, b.serverOptions())
 	b.mu.Lock()
 	b.server = s
+	stopped := b.stopped
 	b.mu.Unlock()
-	if ctx.Err() != nil {
+	if stopped { // stop did not see the server
 		s.Close(ctx)
 		return
 	}
@@ -201,6 +210,7 @@ const lastAnswers = 500 * time.Millisecond
 func (b *broker) stop(ctx context.Context) {
 	b.mu.Lock()
 	s := b.server
+	b.stopped = true
 	b.mu.Unlock()
 	b.api.Close()
 	if s != nil {
@@ -213,6 +223,7 @@ func (b *broker) stop(ctx context.Context) {
 	b.unsubscribe()
 	<-b.lifecycle.done
 	<-b.janitor.done
+	b.replicas.do(func(l *replicas) { l.startFn = func(*source) {} })
 	b.fetchers.Wait()
 	<-b.isr.done
 	b.groups.Close()

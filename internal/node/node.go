@@ -59,10 +59,13 @@ type Node struct {
 	err      error
 	stopOnce sync.Once
 	stopErr  error
+	stopping chan struct{}
+	watching sync.WaitGroup
 }
 
 // Start recovers the log directory and starts the node. It returns before the
-// broker is usable: see Ready.
+// broker is usable: see Ready. The listeners are the node's from here on; an
+// error closes them.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -70,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Events == nil {
 		o.Events = silent{}
 	}
-	n := &Node{opts: o, cfg: o.Config, clock: newSystemClock(), failed: make(chan struct{})}
+	n := &Node{opts: o, cfg: o.Config, clock: newSystemClock(), failed: make(chan struct{}), stopping: make(chan struct{})}
 	n.log = o.Log.With("node", int32(n.cfg.NodeID))
 	if n.cfg.HTTPListen != "" {
 		n.metrics = metrics.New()
@@ -78,6 +81,11 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n.events = &events{log: n.log, metrics: n.metrics, next: o.Events}
 	if err := n.start(ctx); err != nil {
 		n.abandon()
+		for _, l := range []net.Listener{o.BrokerListener, o.ControllerListener} {
+			if l != nil {
+				l.Close()
+			}
+		}
 		return nil, err
 	}
 	return n, nil
@@ -96,7 +104,26 @@ func (n *Node) start(ctx context.Context) error {
 			return err
 		}
 	}
+	n.watching.Go(n.watch)
 	return n.startHTTP()
+}
+
+// watch fails the node when what it stands on fails: its log directory, for a
+// reader may find that first, or its metadata.
+func (n *Node) watch() {
+	select {
+	case <-n.dir.Failed():
+		if n.broker != nil {
+			n.broker.fail(n.dir.Err())
+			return
+		}
+		n.fail(n.dir.Err())
+	case <-n.source.Done():
+		if err := n.source.Err(); err != nil {
+			n.fail(fmt.Errorf("metadata: %w", err))
+		}
+	case <-n.stopping:
+	}
 }
 
 // openDir opens the log directory of a formatted node.
@@ -133,12 +160,20 @@ func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
 		for _, e := range n.cfg.QuorumBootstrap {
 			bootstrap = append(bootstrap, net.JoinHostPort(e.Host, fmt.Sprint(e.Port)))
 		}
-		return controlplane.StartObserver(ctx, controlplane.ObserverOptions{
+		o, err := controlplane.StartObserver(ctx, controlplane.ObserverOptions{
 			NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 			Voters: voters, Bootstrap: bootstrap, FetchTimeout: n.cfg.QuorumFetchTimeout,
 			SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
 		})
+		if err != nil {
+			return nil, err // and not an interface that holds a nil pointer
+		}
+		return o, nil
 	}
+	return n.startController(ctx, voters)
+}
+
+func (n *Node) startController(ctx context.Context, voters []controlplane.Voter) (controlplane.Source, error) {
 	l := n.opts.ControllerListener
 	at := n.cfg.ControllerListeners[0]
 	if l == nil {
@@ -151,11 +186,16 @@ func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
 	if adv.Port == 0 {
 		adv.Port = uint16(l.Addr().(*net.TCPAddr).Port)
 	}
-	return controlplane.Start(ctx, controlplane.Options{
+	c, err := controlplane.Start(ctx, controlplane.Options{
 		NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 		Voters: voters, Listener: l, ListenerName: n.cfg.ControllerListenerNames[0], Host: adv.Host, Port: adv.Port,
 		Core: controllerConfig(n.cfg), SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
 	})
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // Ready is closed once the broker is unfenced and its port is open (R13.10); at
@@ -182,8 +222,13 @@ func (n *Node) Err() error {
 	}
 }
 
-// Addr is the address of the broker's listener.
-func (n *Node) Addr() string { return n.broker.addr() }
+// Addr is the address of the broker's listener; empty on a controller alone.
+func (n *Node) Addr() string {
+	if n.broker == nil {
+		return ""
+	}
+	return n.broker.addr()
+}
 
 // ID is the node's id.
 func (n *Node) ID() model.BrokerID { return n.cfg.NodeID }
@@ -195,7 +240,12 @@ func (n *Node) Image() *image.Image { return n.source.Image() }
 func (n *Node) Active() (model.BrokerID, model.Epoch) { return n.source.Active() }
 
 // Views describes every replica hosted here, sorted by partition.
-func (n *Node) Views() []ReplicaView { return n.broker.views(nil) }
+func (n *Node) Views() []ReplicaView {
+	if n.broker == nil {
+		return nil
+	}
+	return n.broker.views(nil)
+}
 
 // Forward has the active controller answer req.
 func (n *Node) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
@@ -220,6 +270,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 
 func (n *Node) shutdown(ctx context.Context) error {
 	n.stopHTTP(ctx)
+	n.stopWatch()
 	if n.broker != nil {
 		if n.cfg.ControlledShutdown {
 			n.broker.lifecycle.shutdown(ctx)
@@ -245,9 +296,15 @@ func (n *Node) Kill() {
 	})
 }
 
+func (n *Node) stopWatch() {
+	close(n.stopping)
+	n.watching.Wait()
+}
+
 // abandon ends every goroutine and releases every file.
 func (n *Node) abandon() {
 	n.stopHTTP(context.Background())
+	n.stopWatch()
 	if n.broker != nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
