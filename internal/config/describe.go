@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -134,15 +135,7 @@ func (c *Config) describe(defs []*Def, source Source, dyn Dynamic, overrides map
 		e := newEntry(d)
 		e.add(d.Name, overrides, source)
 		c.addBrokerLayers(&e, d.Synonyms, dyn)
-		if len(d.Synonyms) > 0 {
-			b, ok := Lookup(BrokerResource, d.Synonyms[0])
-			if !ok { // a group's key that lists itself
-				b = d
-			}
-			if b.Default != nil {
-				e.Synonyms = append(e.Synonyms, Synonym{Name: b.Name, Value: b.Default, Source: FromDefault})
-			}
-		}
+		e.addDefaults(d, d.Synonyms)
 		e.settle(d)
 		out = append(out, e)
 	}
@@ -155,18 +148,31 @@ func (c *Config) DescribeBroker(dyn Dynamic) []Entry {
 	out := make([]Entry, 0, len(defs))
 	for _, d := range defs {
 		e := newEntry(d)
-		c.addBrokerLayers(&e, []string{d.Name}, dyn)
+		keys := family(d.Name)
+		c.addBrokerLayers(&e, keys, dyn)
 		if d.Name == keyBrokerID && len(e.Synonyms) == 0 {
 			id := fmt.Sprint(c.NodeID)
 			e.Synonyms = append(e.Synonyms, Synonym{Name: keyBrokerID, Value: &id, Source: FromFile})
 		}
-		if d.Default != nil {
-			e.Synonyms = append(e.Synonyms, Synonym{Name: d.Name, Value: d.Default, Source: FromDefault})
+		e.addDefaults(d, keys)
+		for len(e.Synonyms) > 0 && e.Synonyms[0].Name != d.Name { // what another key says is not what this one does
+			e.Synonyms = e.Synonyms[1:]
 		}
 		e.settle(d)
 		out = append(out, e)
 	}
 	return out
+}
+
+// family lists the broker keys of which the first that is set counts, such as
+// log.retention.ms, .minutes and .hours; most keys stand alone.
+func family(key string) []string {
+	for _, d := range Keys(TopicResource) {
+		if len(d.Synonyms) > 1 && slices.Contains(d.Synonyms, key) {
+			return d.Synonyms
+		}
+	}
+	return []string{key}
 }
 
 // DescribeDefaults lists the dynamic keys of all brokers that are set.
@@ -198,6 +204,21 @@ func (c *Config) addBrokerLayers(e *Entry, keys []string, dyn Dynamic) {
 	}{{dyn.Broker, FromBroker}, {dyn.Cluster, FromClusterDefault}, {c.static, FromFile}} {
 		for _, key := range keys {
 			e.add(key, layer.values, layer.source)
+		}
+	}
+}
+
+// addDefaults adds the default of the first of the keys, and those of the others
+// if the first is set somewhere: then they are what would count without it.
+func (e *Entry) addDefaults(d *Def, keys []string) {
+	for i, key := range keys {
+		b, ok := Lookup(BrokerResource, key)
+		if !ok { // a group's key that lists itself
+			b = d
+		}
+		set := slices.ContainsFunc(e.Synonyms, func(s Synonym) bool { return s.Name == keys[0] })
+		if b.Default != nil && (i == 0 || set || key == d.Name) {
+			e.Synonyms = append(e.Synonyms, Synonym{Name: b.Name, Value: b.Default, Source: FromDefault})
 		}
 	}
 }

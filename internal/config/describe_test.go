@@ -40,6 +40,46 @@ func TestATopicsValueNamesWhereItComesFrom(t *testing.T) {
 	}
 }
 
+// Keys that stand in for each other are described with all that would count, as
+// an Apache Kafka 4.4.0 broker does; where only a lesser key is set, a topic still
+// tells it.
+func TestKeysThatStandInForEachOtherAreDescribedTogether(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties", "log.retention.hours=100", "log.roll.hours=3")
+	text := func(e Entry) string {
+		out := "null"
+		if e.Value != nil {
+			out = *e.Value
+		}
+		for _, s := range e.Synonyms {
+			out += " " + s.Name + "=" + *s.Value
+		}
+		return out
+	}
+	dyn := Dynamic{Broker: map[string]string{"log.retention.ms": "9"}, Cluster: map[string]string{"log.retention.ms": "8", "log.flush.interval.ms": "7"}}
+	topic, broker := c.DescribeTopic(dyn, nil), c.DescribeBroker(dyn)
+	all := " log.retention.ms=9 log.retention.ms=8 log.retention.hours=100 log.retention.hours=168"
+	flush := "7 log.flush.interval.ms=7 log.flush.scheduler.interval.ms=9223372036854775807"
+	for _, c := range []struct {
+		entries   []Entry
+		key, want string
+	}{
+		{topic, "retention.ms", "9" + all},
+		{broker, "log.retention.ms", "9" + all},
+		{broker, "log.retention.minutes", "null"},
+		{broker, "log.retention.hours", "100 log.retention.hours=100 log.retention.hours=168"},
+		{topic, "flush.ms", flush},
+		{broker, "log.flush.interval.ms", flush},
+		{topic, "segment.ms", "10800000 log.roll.hours=3"},
+		{broker, "log.roll.ms", "null"},
+		{broker, "log.roll.hours", "3 log.roll.hours=3 log.roll.hours=168"},
+		{broker, "log.roll.jitter.hours", "0 log.roll.jitter.hours=0"},
+	} {
+		if got := text(entry(t, c.entries, c.key)); got != c.want {
+			t.Errorf("%s is %s, want %s", c.key, got, c.want)
+		}
+	}
+}
+
 func TestSecretsAreNotDescribed(t *testing.T) {
 	c, _ := mustLoad(t, "testdata/combined.properties", "ssl.keystore.password=hunter2")
 	e := entry(t, c.DescribeBroker(Dynamic{}), "ssl.keystore.password")
