@@ -244,7 +244,8 @@ func (d *decision) checkResource(res resource) *refusal {
 
 // checkEdit says why one edit is refused. While ELR is on, every broker must
 // count with one and the same minimum of in-sync replicas, so it may not differ
-// between brokers nor be left to their files. Errors: INVALID_CONFIG.
+// between brokers nor be left to their files. Errors: INVALID_CONFIG; for a value
+// that a broker may not have, INVALID_REQUEST, as Kafka's brokers answer.
 func (d *decision) checkEdit(res resource, e edit) *refusal {
 	if d.elr && e.key == configMinISR && res.kind == ResourceBroker {
 		if res.name != "" {
@@ -257,10 +258,14 @@ func (d *decision) checkEdit(res resource, e edit) *refusal {
 	if e.value == nil {
 		return nil
 	}
-	if err := d.s.cfg.Configs.Validate(res.kind, res.name, e.key, *e.value); err != nil {
-		return refuse(model.ErrInvalidConfig, "%s", err.Error())
+	err := d.s.cfg.Configs.Validate(res.kind, res.name, e.key, *e.value)
+	switch {
+	case err == nil:
+		return nil
+	case res.kind == ResourceBroker:
+		return refuse(model.ErrInvalidRequest, "%s", err.Error())
 	}
-	return nil
+	return refuse(model.ErrInvalidConfig, "%s", err.Error())
 }
 
 // endConfigs ends a request that changed configurations: partitions for which a
