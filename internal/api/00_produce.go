@@ -43,7 +43,7 @@ func (d *DataPath) Produce(r *transport.Request) {
 	}
 	r.Retain()
 	c.work = Produce{Acks: c.in.Acks, Timeout: time.Duration(c.in.TimeoutMillis) * time.Millisecond,
-		Stored: r.Release, Done: c.done}
+		Stored: c.stored, Done: c.done}
 	n := 0
 	for i := range c.in.Topics {
 		n += len(c.in.Topics[i].Partitions)
@@ -130,6 +130,16 @@ func level(t *config.Topic) int {
 	return 0
 }
 
+// stored gives the frame back: what waits for other replicas does not count as
+// in flight, else one slow partition would keep the producers of all out.
+func (c *produceCall) stored() {
+	for i := range c.work.Parts {
+		c.work.Parts[i].Batch = nil
+	}
+	c.r.Release()
+	c.r.Free()
+}
+
 // done answers. With acks=0 there is no answer, and an error can only be told
 // by closing the connection (R2.17).
 func (c *produceCall) done() {
@@ -172,6 +182,9 @@ func (c *produceCall) answer(partition int32, i int, resp *kmsg.ProduceResponse)
 	out.BaseOffset, out.LogStartOffset, out.LogAppendTime = int64(part.Base), int64(part.LogStart), -1
 	if part.Err == model.None {
 		out.LogAppendTime = int64(said.append)
+		if part.Timestamp >= 0 { // the original's (R2.11)
+			out.LogAppendTime = int64(part.Timestamp)
+		}
 	}
 	if said.message != "" {
 		out.ErrorMessage = &said.message

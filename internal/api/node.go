@@ -56,7 +56,7 @@ type ProducePart struct {
 	// The answer.
 	Err         model.Error
 	Base        model.Offset // UnknownOffset with an error
-	Timestamp   model.Millis // log append time, or -1
+	Timestamp   model.Millis // of the original, if the batch was written before; or -1
 	LogStart    model.Offset
 	Leader      model.BrokerID // with NOT_LEADER_OR_FOLLOWER
 	LeaderEpoch model.Epoch

@@ -41,6 +41,7 @@ type world struct {
 	t      *testing.T
 	api    *API
 	client *transport.Client
+	server *transport.Server
 	addr   string
 	level  slog.LevelVar
 
@@ -51,6 +52,7 @@ type world struct {
 	dir   *storage.Dir
 	hosts map[model.TopicIDPartition]*Hosted
 	peers partition.Peers
+	held  chan *Produce // takes produce requests that are stored and wait for others; nil: none waits
 }
 
 func newWorld(t *testing.T, settings map[string]string) *world {
@@ -112,6 +114,7 @@ func (w *world) serve() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.server = s
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(w.api) }()
 	w.addr = s.Addr().String()
@@ -239,10 +242,6 @@ func (w *world) host(t *image.Topic, id model.TopicIDPartition, p *image.Partiti
 	}
 	return w.hosts[id]
 }
-
-// Produce and Fetch are not what these tests are about.
-func (w *world) Produce(p *Produce) { panic("not served here") }
-func (w *world) Fetch(f *Fetch)     { panic("not served here") }
 
 // do sends one request and returns its answer.
 func do[R kmsg.Response](w *world, req kmsg.Request) R {

@@ -1,0 +1,226 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/wire"
+)
+
+// Produce writes every batch at once. With held, the request is handed over
+// when it is stored, to be answered by the test.
+func (w *world) Produce(p *Produce) {
+	w.mu.Lock()
+	for i := range p.Parts {
+		if part := &p.Parts[i]; part.Err == model.None {
+			w.store(p, part)
+		}
+	}
+	w.mu.Unlock()
+	p.Stored()
+	if w.held != nil {
+		w.held <- p
+		return
+	}
+	p.Done()
+}
+
+func (w *world) store(p *Produce, part *ProducePart) {
+	core := part.Hosted.Owner.(*partition.Partition)
+	rd := core.Step(0, wall, &partition.Produce{Acks: int8(p.Acks), Batch: part.Producer, Bytes: int32(len(part.Batch))})
+	switch {
+	case rd.Err != model.None:
+		part.Err = rd.Err
+	case rd.Duplicate != nil:
+		part.Base, part.Timestamp = rd.Duplicate.Base, rd.Duplicate.Timestamp
+	default:
+		part.Base = rd.Append.Base
+		res, err := part.Hosted.Log.Append(wall, storage.AppendBatch{Bytes: part.Batch, Stamp: true, Base: rd.Append.Base, Epoch: rd.Append.Epoch})
+		if err != nil {
+			panic(err)
+		}
+		core.Step(0, wall, &partition.Appended{End: res.End, Pos: res.Pos})
+	}
+}
+
+// Fetch answers at once with what there is.
+func (w *world) Fetch(f *Fetch) {
+	w.mu.Lock()
+	for i := range f.Parts {
+		p := &f.Parts[i]
+		if p.Hosted == nil {
+			continue
+		}
+		core := p.Hosted.Owner.(*partition.Partition)
+		p.Hosted.Generation.Store(core.Generation())
+		rd := core.Step(0, wall, &p.Request)
+		p.Reply = *rd.Reply
+		if rd.Err != model.None {
+			p.Refuse(rd.Err)
+		}
+	}
+	w.mu.Unlock()
+	f.Done()
+}
+
+// produceRequest asks to write one batch to each partition of a topic.
+func produceRequest(acks int16, topic string, batch []byte, partitions ...int32) *kmsg.ProduceRequest {
+	req := kmsg.NewPtrProduceRequest()
+	req.Version, req.Acks, req.TimeoutMillis = 9, acks, 1000
+	t := kmsg.NewProduceRequestTopic()
+	t.Topic = topic
+	for _, p := range partitions {
+		part := kmsg.NewProduceRequestTopicPartition()
+		part.Partition, part.Records = p, batch
+		t.Partitions = append(t.Partitions, part)
+	}
+	req.Topics = append(req.Topics, t)
+	return req
+}
+
+func batchOf(opts record.BatchOptions, bytes int) []byte {
+	b := record.NewBuilder(opts)
+	b.Add(wall-5, nil, make([]byte, bytes))
+	return b.Bytes()
+}
+
+func TestWhatWaitsForOtherReplicasIsNotInFlight(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1)
+	w.held = make(chan *Produce)
+	answered := make(chan *kmsg.ProduceResponse)
+	go func() {
+		answered <- do[*kmsg.ProduceResponse](w, produceRequest(-1, "t", batchOf(record.PlainOptions(), 100_000), 0))
+	}()
+	p := <-w.held
+	if n := w.server.InFlight(); n != 0 {
+		t.Errorf("%d bytes are in flight although they are stored", n)
+	}
+	p.Done()
+	if resp := <-answered; resp.Topics[0].Topic != "t" || resp.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Errorf("answer %+v", resp.Topics)
+	}
+}
+
+func TestADuplicateIsAnsweredWithTheOriginal(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1)
+	for range 2 {
+		resp := do[*kmsg.ProduceResponse](w, produceRequest(-1, "t", batchOf(record.BatchOptions{ProducerID: 7}, 10), 0))
+		p := resp.Topics[0].Partitions[0]
+		if p.ErrorCode != 0 || p.BaseOffset != 0 {
+			t.Errorf("answer %+v", p)
+		}
+	}
+	resp := do[*kmsg.ProduceResponse](w, produceRequest(-1, "t", batchOf(record.BatchOptions{ProducerID: 7}, 10), 0))
+	if got := resp.Topics[0].Partitions[0].LogAppendTime; got != int64(wall-5) {
+		t.Errorf("the duplicate's timestamp is %d, not that of the original, %d", got, wall-5)
+	}
+}
+
+func TestPartitionsOfAProduceFailAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1)
+	good := batchOf(record.PlainOptions(), 10)
+	req := produceRequest(1, "t", good, 0, 5, 0)
+	req.Topics[0].Partitions[2].Records = good[:len(good)-1]
+	resp := do[*kmsg.ProduceResponse](w, req)
+	for i, want := range []model.Error{model.None, model.ErrUnknownTopicOrPartition, model.ErrInvalidRecord} {
+		if got := model.Error(resp.Topics[0].Partitions[i].ErrorCode); got != want {
+			t.Errorf("part %d: %v, not %v", i, got, want)
+		}
+	}
+	for _, acks := range []int16{-2, 2} {
+		if got := do[*kmsg.ProduceResponse](w, produceRequest(acks, "t", good, 0)).Topics[0].Partitions[0].ErrorCode; got != model.ErrInvalidRequiredAcks.Code() {
+			t.Errorf("acks=%d: %v", acks, model.Error(got))
+		}
+	}
+}
+
+func TestWithoutAcksOnlyAnErrorIsHeardOf(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1)
+	if err := w.client.Send(t.Context(), produceRequest(0, "t", batchOf(record.PlainOptions(), 10), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 10), 0)).Topics[0].Partitions[0].BaseOffset; got != 1 {
+		t.Errorf("the next batch begins at %d", got)
+	}
+	if err := w.client.Send(t.Context(), produceRequest(0, "t", batchOf(record.PlainOptions(), 10), 0, 7)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.client.Closed():
+		if err := w.client.Err(); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection ends with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the connection goes on after a lost batch")
+	}
+}
+
+// fetchRequest asks for the partitions of a topic from the start.
+func fetchRequest(topic string, partitions ...int32) *kmsg.FetchRequest {
+	req := kmsg.NewPtrFetchRequest()
+	req.Version, req.MinBytes, req.MaxBytes, req.SessionEpoch = 12, 1, 1<<20, -1
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic = topic
+	for _, p := range partitions {
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.Partition, part.PartitionMaxBytes = p, 1<<20
+		t.Partitions = append(t.Partitions, part)
+	}
+	req.Topics = append(req.Topics, t)
+	return req
+}
+
+func TestAPartitionThatIsNamedTwiceIsAnsweredTwice(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1)
+	do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 10), 0))
+	resp := do[*kmsg.FetchResponse](w, fetchRequest("t", 0, 0))
+	if n := len(resp.Topics[0].Partitions); n != 2 {
+		t.Fatalf("%d answers", n)
+	}
+	for i, p := range resp.Topics[0].Partitions {
+		if p.ErrorCode != 0 || len(p.RecordBatches) == 0 {
+			t.Errorf("answer %d: %v, %d bytes", i, model.Error(p.ErrorCode), len(p.RecordBatches))
+		}
+	}
+}
+
+func TestOnlyTheFirstBatchMayBeLargerThanTheLimits(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 2)
+	do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 1000), 0, 1))
+	for _, limit := range []int32{100, 1, 0, -1} {
+		req := fetchRequest("t", 0, 1)
+		req.MaxBytes = limit
+		parts := do[*kmsg.FetchResponse](w, req).Topics[0].Partitions
+		if len(parts[0].RecordBatches) < 1000 || len(parts[1].RecordBatches) != 0 {
+			t.Errorf("a limit of %d brings %d and %d bytes", limit, len(parts[0].RecordBatches), len(parts[1].RecordBatches))
+		}
+	}
+}
+
+func TestAReadOfALogThatWasCutIsVoid(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.createTopic("t", 1)
+	do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 10), 0))
+	h := w.ByID(model.TopicIDPartition{TopicID: id})
+	c := &fetchCall{}
+	p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{Limit: 1, Generation: 1}}
+	h.Generation.Store(2)
+	out := wire.NewFetchPartition(0, model.None)
+	if c.read(p, &out, 1000, true) || out.Err != model.ErrNotLeaderOrFollower || out.Records.Len != 0 {
+		t.Errorf("read %v, %d bytes", out.Err, out.Records.Len)
+	}
+}
