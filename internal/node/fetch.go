@@ -45,6 +45,9 @@ func (op *fetchOp) turn(l *replicas) {
 		}
 		r := p.Hosted.Owner.(*replica)
 		p.Request.Retry, p.Request.Answering = false, false
+		if op.f.Replica >= 0 && !p.Request.Pos.Known() {
+			p.Request.Pos = r.ends.of(p.Request.Offset)
+		}
 		op.take(p, l.step(r, &p.Request))
 		if op.f.Replica >= 0 {
 			l.heardFrom(op.f.Replica, r)
@@ -165,6 +168,18 @@ func (l *replicas) expect(r *replica, followers []model.BrokerID) {
 func (l *replicas) heardFrom(b model.BrokerID, r *replica) {
 	if m := l.expected[b]; m != nil {
 		delete(m, r)
+		if len(m) == 0 {
+			delete(l.expected, b)
+		}
+	}
+}
+
+// forgetExpected drops r, or with nil all that was expected in vain.
+func (l *replicas) forgetExpected(r *replica) {
+	for b, m := range l.expected {
+		if delete(m, r); r == nil {
+			l.expectedWait(b)
+		}
 		if len(m) == 0 {
 			delete(l.expected, b)
 		}

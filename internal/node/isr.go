@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -92,8 +93,18 @@ func (s *isrSender) run(ctx context.Context) {
 	}
 }
 
+// sentAgain says that the answer decides nothing: the core proposes the same
+// again at once.
+func (a isrAnswer) sentAgain() bool {
+	switch a.in.Err {
+	case model.ErrNetworkException, model.ErrNotController, model.ErrRequestTimedOut, model.ErrUnknownServerError:
+		return true
+	}
+	return false
+}
+
 // send asks the controller once. Without an answer every proposal gets
-// NETWORK_EXCEPTION after a pause, on which the core proposes again.
+// NETWORK_EXCEPTION. A pause goes ahead of what will be sent again.
 func (s *isrSender) send(ctx context.Context, batch []proposal) isrAnswers {
 	out := make(isrAnswers, len(batch))
 	for i, p := range batch {
@@ -102,7 +113,9 @@ func (s *isrSender) send(ctx context.Context, batch []proposal) isrAnswers {
 	resp, err := s.forward(ctx, s.request(batch))
 	if alter, ok := resp.(*kmsg.AlterPartitionResponse); err == nil && ok && alter.ErrorCode == 0 {
 		s.match(alter, batch, out)
-		return out
+		if !slices.ContainsFunc(out, isrAnswer.sentAgain) {
+			return out
+		}
 	}
 	select {
 	case <-time.After(alterRetry):

@@ -206,8 +206,11 @@ func (lc *lifecycle) registration() *kmsg.BrokerRegistrationRequest {
 }
 
 // shutdown asks the controller to move our leaderships and waits until it lets
-// us go, or ctx ends.
+// us go, or ctx ends. Who never registered leads nothing.
 func (lc *lifecycle) shutdown(ctx context.Context) {
+	if lc.Epoch() == model.UnknownBrokerEpoch {
+		return
+	}
 	lc.leaveOnce.Do(func() { close(lc.leave) })
 	select {
 	case <-lc.left:

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -30,16 +31,21 @@ func (c *committed) Forward(_ context.Context, req kmsg.Request) (kmsg.Response,
 	return req.ResponseKind(), nil
 }
 
+func lifecycleConfig(t *testing.T) *config.Config {
+	t.Helper()
+	cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker,controller", "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+		"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:2", "log.dirs": t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 func TestAHeartbeatClaimsOnlyTheMetadataThatReplicasFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const epoch = 40
 		src := &committed{img: image.New().Apply(nil, 50, 1)}
-		cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker,controller", "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
-			"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "1@127.0.0.1:2", "log.dirs": t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lc := newLifecycle(cfg, src, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		lc := newLifecycle(lifecycleConfig(t), src, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		lc.epoch.Store(epoch)
 		for _, followed := range []model.Offset{0, 1, epoch, epoch + 1, 50} {
 			lc.applied = func() model.Offset { return followed }
@@ -51,5 +57,30 @@ func TestAHeartbeatClaimsOnlyTheMetadataThatReplicasFollow(t *testing.T) {
 				t.Errorf("with replicas that follow up to %d of epoch %d, the heartbeat asks for a fence: %v", followed, epoch, src.last.WantFence)
 			}
 		}
+	})
+}
+
+// unreachable is a source that no controller answers.
+type unreachable struct{ controlplane.Source }
+
+func (unreachable) Forward(ctx context.Context, _ kmsg.Request) (kmsg.Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAStopDoesNotWaitForAControllerThatNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lc := newLifecycle(lifecycleConfig(t), unreachable{}, slog.New(slog.DiscardHandler))
+		lc.listeners = func() []config.Listener { return nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		go lc.run(ctx)
+		synctest.Wait()
+		began := time.Now()
+		lc.shutdown(ctx)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the stop took %v", took)
+		}
+		cancel()
+		<-lc.done
 	})
 }

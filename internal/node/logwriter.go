@@ -267,6 +267,7 @@ func (rs reports) turn(l *replicas) {
 		case jobAppend:
 			l.appended(r, rep.end, rep.pos)
 		case jobTruncate, jobRestart:
+			r.ends = lastEnds{}
 			l.in.truncated = partition.Truncated{LEO: rep.cut.LEO, LogStart: rep.cut.Start,
 				Pos: rep.cut.Pos, Producers: rep.cut.Producers}
 			l.step(r, &l.in.truncated)

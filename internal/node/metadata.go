@@ -259,6 +259,7 @@ func (e *imageEvent) empty() bool {
 func (e *imageEvent) turn(l *replicas) {
 	if e.peers != nil {
 		l.peers = e.peers
+		defer l.lookAgain()
 	}
 	for _, o := range e.opened {
 		l.host(o)
@@ -271,6 +272,18 @@ func (e *imageEvent) turn(l *replicas) {
 			if (as.p.Leader == l.id) == leading {
 				l.assign(as)
 			}
+		}
+	}
+	l.wakeAll()
+}
+
+// lookAgain tries the marks of every leader with other peers: a high watermark
+// or a deletion does not wait for a broker that was fenced (R3.21, R3.27).
+func (l *replicas) lookAgain() {
+	for _, r := range l.all {
+		if r.p.Role() == partition.Leader {
+			l.step(r, &l.in.tick)
+			l.wakes = append(l.wakes, pendingWake{r, partition.WakeDelete})
 		}
 	}
 	l.wakeAll()
@@ -308,6 +321,7 @@ func (l *replicas) drop(h *api.Hosted) {
 		l.jobs = append(l.jobs, job{kind: jobPass, r: r})
 	}
 	delete(l.all, h.ID)
+	l.forgetExpected(r)
 	l.hosted.remove(h)
 	h.Gone.Store(true)
 }

@@ -109,6 +109,7 @@ func (l *replicas) release(r *replica) {
 // appended reports to the core what the log writer wrote and frees the
 // requests whose last batch is in.
 func (l *replicas) appended(r *replica, end model.Offset, pos model.Position) {
+	r.ends.add(end, pos)
 	l.in.appended = partition.Appended{End: end, Pos: pos}
 	l.step(r, &l.in.appended)
 	n := 0

@@ -43,6 +43,34 @@ type replica struct {
 	cuts []cutLine // what truncations removed here, the newest ones (R13.3)
 
 	checkpointed model.Offset // HW in the last checkpoint
+	ends         lastEnds
+}
+
+// lastEnds are where the last appends ended on disk. A follower's fetch begins
+// at one of them, as a rule; a high watermark that it moves then has a position,
+// so that the bytes below it can be counted without a look at the disk (R1.19).
+type lastEnds struct {
+	ends [8]struct {
+		offset model.Offset
+		pos    model.Position
+	}
+	n int
+}
+
+func (e *lastEnds) add(offset model.Offset, pos model.Position) {
+	at := &e.ends[e.n%len(e.ends)]
+	at.offset, at.pos = offset, pos
+	e.n++
+}
+
+// of returns the position of an offset, if an append ended there lately.
+func (e *lastEnds) of(offset model.Offset) model.Position {
+	for i := range min(e.n, len(e.ends)) {
+		if at := &e.ends[i]; at.offset == offset {
+			return at.pos
+		}
+	}
+	return model.UnknownPosition
 }
 
 // appending is a produced batch on its way to the log.

@@ -163,6 +163,7 @@ func (l *replicas) expire() {
 		for _, r := range l.all {
 			l.step(r, &l.in.tick)
 		}
+		l.forgetExpected(nil)
 	}
 	l.wakeAll()
 }

@@ -130,6 +130,12 @@ func (c *crank) assigned(r *replica, leader model.BrokerID, epoch model.Epoch, i
 	c.turn(call(func(l *replicas) { l.assign(assigned{h: r.hosted, p: p}) }))
 }
 
+// assignedAt changes the ISR of what broker 1 leads in epoch 1.
+func (c *crank) assignedAt(r *replica, version model.PartitionEpoch, isr ...model.BrokerID) {
+	p := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: isr, Leader: 1, LeaderEpoch: 1, PartitionEpoch: version}
+	c.turn(call(func(l *replicas) { l.assign(assigned{h: r.hosted, p: p}) }))
+}
+
 // led returns a new partition that broker 1 leads and serves in epoch 1.
 func (c *crank) led(n byte, isr ...model.BrokerID) *replica {
 	c.t.Helper()
