@@ -76,6 +76,11 @@ func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	near, far := Pipe(local, tcp, n.Delay)
 	select {
 	case l.accept <- far:
+		select {
+		case <-l.closed: // perhaps after Close looked for connections
+			l.reset()
+		default:
+		}
 		return near, nil
 	case <-l.closed:
 		return nil, refused
@@ -110,16 +115,21 @@ func (l *listener) Close() error {
 		delete(l.net.listeners, l.key)
 		l.net.mu.Unlock()
 		close(l.closed)
-		for {
-			select {
-			case c := <-l.accept:
-				c.Close()
-			default:
-				return
-			}
-		}
+		l.reset()
 	})
 	return nil
+}
+
+// reset ends the connections that nobody will accept.
+func (l *listener) reset() {
+	for {
+		select {
+		case c := <-l.accept:
+			c.Close()
+		default:
+			return
+		}
+	}
 }
 
 // Addr is the listener's address.
