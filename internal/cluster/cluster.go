@@ -270,12 +270,29 @@ func (c *Cluster) take(id int) (*member, *node.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id < 1 || id > len(c.nodes) {
-		return nil, nil, fmt.Errorf("there is no node %d: ids run from 1 to %d", id, len(c.nodes))
+		return nil, nil, c.unknown(id)
 	}
 	m := c.nodes[id-1]
 	n := m.node
 	m.node = nil
 	return m, n, nil
+}
+
+// down finds a node that is not running.
+func (c *Cluster) down(id int) (*member, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id < 1 || id > len(c.nodes) {
+		return nil, c.unknown(id)
+	}
+	if c.nodes[id-1].node != nil {
+		return nil, fmt.Errorf("node %d is running", id)
+	}
+	return c.nodes[id-1], nil
+}
+
+func (c *Cluster) unknown(id int) error {
+	return fmt.Errorf("there is no node %d: ids run from 1 to %d", id, len(c.nodes))
 }
 
 // Kill ends a node as SIGKILL would.
@@ -307,13 +324,9 @@ func (c *Cluster) Stop(ctx context.Context, id int) error {
 // Restart starts a node that is down on its old directory and ports, and waits
 // until it serves.
 func (c *Cluster) Restart(ctx context.Context, id int) error {
-	m, n, err := c.take(id)
+	m, err := c.down(id)
 	if err != nil {
 		return err
-	}
-	if n != nil {
-		m.node = n
-		return fmt.Errorf("node %d is running", id)
 	}
 	var s sockets
 	if s.client, err = c.listenAgain(m.clientAddr); err != nil {
