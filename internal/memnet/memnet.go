@@ -69,11 +69,19 @@ func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	n.nextPort++
 	local := &net.TCPAddr{IP: tcp.IP, Port: firstClientPort + n.nextPort%20000}
 	n.mu.Unlock()
-	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: tcp, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	if l == nil {
-		return nil, refused
+		return nil, refused(tcp)
 	}
-	near, far := Pipe(local, tcp, n.Delay)
+	return l.connect(ctx, local)
+}
+
+func refused(addr net.Addr) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+// connect queues a connection from local to be accepted.
+func (l *listener) connect(ctx context.Context, local net.Addr) (net.Conn, error) {
+	near, far := Pipe(local, l.addr, l.net.Delay)
 	select {
 	case l.accept <- far:
 		select {
@@ -83,7 +91,7 @@ func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		}
 		return near, nil
 	case <-l.closed:
-		return nil, refused
+		return nil, refused(l.addr)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
