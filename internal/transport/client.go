@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"bytes"
+
 	"context"
 	"encoding/binary"
 	"errors"
@@ -132,7 +134,8 @@ func (c *Client) Close() error {
 }
 
 // Do sends a request, whose version must be set, and decodes its answer. An
-// error means that there is no answer: ctx ended, or the connection did.
+// error means that there is no answer: ctx ended, or the connection did. The
+// answer is the caller's; its byte fields share no pooled frame.
 func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
 	frame, err := c.DoFrame(ctx, req)
 	if err != nil {
@@ -141,7 +144,7 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 	defer frame.Release()
 	resp := req.ResponseKind()
 	resp.SetVersion(req.GetVersion())
-	if err := resp.ReadFrom(frame.Body()); err != nil {
+	if err := resp.ReadFrom(bytes.Clone(frame.Body())); err != nil {
 		return nil, fmt.Errorf("decode the answer to api key %d version %d: %w", req.Key(), req.GetVersion(), err)
 	}
 	return resp, nil

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -64,6 +65,34 @@ func TestCallsArePipelinedAndMatched(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Byte fields of an answer are still the same when its frame holds another one.
+func TestAnAnswerIsTheCallers(t *testing.T) {
+	b := newBench(t, Options{})
+	c := connect(t, b, ClientOptions{})
+	const n = 50
+	go func() {
+		for i := range n {
+			r := <-b.requests
+			resp := kmsg.NewPtrSyncGroupResponse()
+			resp.MemberAssignment = bytes.Repeat([]byte{byte('a' + i)}, 300)
+			r.Reply(Message(resp))
+		}
+	}()
+	var answers []*kmsg.SyncGroupResponse
+	for range n {
+		resp, err := c.Do(context.Background(), kmsg.NewPtrSyncGroupRequest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, resp.(*kmsg.SyncGroupResponse))
+	}
+	for i, a := range answers {
+		if want := bytes.Repeat([]byte{byte('a' + i)}, 300); !bytes.Equal(a.MemberAssignment, want) {
+			t.Errorf("answer %d became %.8q", i, a.MemberAssignment)
+		}
+	}
 }
 
 func TestDoFrameHandsTheBodyOut(t *testing.T) {
