@@ -36,12 +36,13 @@ type lifecycle struct {
 	leaveOnce sync.Once
 	leftOnce  sync.Once
 	nudge     chan struct{} // asks for a heartbeat now
+	answered  chan struct{} // a heartbeat was accepted
 	done      chan struct{}
 }
 
 func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger) *lifecycle {
 	lc := &lifecycle{cfg: cfg, source: src, log: log, unfenced: make(chan struct{}), leave: make(chan struct{}),
-		left: make(chan struct{}), nudge: make(chan struct{}, 1), done: make(chan struct{})}
+		left: make(chan struct{}), nudge: make(chan struct{}, 1), answered: make(chan struct{}, 1), done: make(chan struct{})}
 	lc.epoch.Store(int64(model.UnknownBrokerEpoch))
 	return lc
 }
@@ -50,9 +51,12 @@ func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger)
 func (lc *lifecycle) Epoch() model.BrokerEpoch { return model.BrokerEpoch(lc.epoch.Load()) }
 
 // soon asks for a heartbeat at once.
-func (lc *lifecycle) soon() {
+func (lc *lifecycle) soon() { tell(lc.nudge) }
+
+// tell leaves a signal for whoever looks next.
+func tell(ch chan<- struct{}) {
 	select {
-	case lc.nudge <- struct{}{}:
+	case ch <- struct{}{}:
 	default:
 	}
 }
@@ -78,6 +82,9 @@ func (lc *lifecycle) run(ctx context.Context) {
 			running = true
 			close(lc.unfenced)
 			lc.log.Info("broker is unfenced", "epoch", lc.Epoch())
+		}
+		if resp != nil && resp.ErrorCode == 0 {
+			tell(lc.answered)
 		}
 		lc.wait(ctx, running, resp)
 	}
@@ -205,16 +212,31 @@ func (lc *lifecycle) registration() *kmsg.BrokerRegistrationRequest {
 	return req
 }
 
+// unanswered is how long a broker that leaves waits for a word of a controller.
+// When a whole cluster stops, the controllers may be gone before the last brokers.
+const unanswered = 3 * time.Second
+
 // shutdown asks the controller to move our leaderships and waits until it lets
-// us go, or ctx ends. Who never registered leads nothing.
+// us go, no controller answers any more, or ctx ends. Who never registered leads
+// nothing.
 func (lc *lifecycle) shutdown(ctx context.Context) {
 	if lc.Epoch() == model.UnknownBrokerEpoch {
 		return
 	}
 	lc.leaveOnce.Do(func() { close(lc.leave) })
-	select {
-	case <-lc.left:
-	case <-lc.done:
-	case <-ctx.Done():
+	patience := time.NewTimer(unanswered)
+	defer patience.Stop()
+	for {
+		select {
+		case <-lc.answered:
+			patience.Reset(unanswered)
+			continue
+		case <-patience.C:
+			lc.log.Info("no controller answers: this broker stops before its partitions were moved")
+		case <-lc.left:
+		case <-lc.done:
+		case <-ctx.Done():
+		}
+		return
 	}
 }

@@ -84,3 +84,38 @@ func TestAStopDoesNotWaitForAControllerThatNeverAnswered(t *testing.T) {
 		<-lc.done
 	})
 }
+
+// fading answers heartbeats for a while, then nobody is there any more.
+type fading struct {
+	unreachable
+	until time.Time
+}
+
+func (f fading) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+	if time.Now().After(f.until) {
+		return f.unreachable.Forward(ctx, req)
+	}
+	return req.ResponseKind(), nil
+}
+
+// A broker that leaves waits as long as the controllers answer, and not much
+// longer: when a whole cluster stops, the last broker finds none.
+func TestAStopGivesUpOnControllersThatAreGone(t *testing.T) {
+	for _, answers := range []time.Duration{0, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			lc := newLifecycle(lifecycleConfig(t), fading{until: began.Add(answers)}, slog.New(slog.DiscardHandler))
+			lc.applied = func() model.Offset { return 1 }
+			lc.listeners = func() []config.Listener { return nil }
+			ctx, cancel := context.WithCancel(t.Context())
+			go lc.run(ctx)
+			synctest.Wait()
+			lc.shutdown(ctx)
+			if took := time.Since(began) - answers; took < unanswered-time.Second || took > unanswered+time.Second {
+				t.Errorf("with answers for %v, the stop took %v more", answers, took)
+			}
+			cancel()
+			<-lc.done
+		})
+	}
+}
