@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -224,27 +225,36 @@ func (w *world) formed(members ...*member) {
 	w.synced(given, members...)
 }
 
-// gathered has members join again and again until all are in one generation.
+// gathered has members join until all are in one generation. One that was told
+// of a generation while others still wait joins again, as a client does whose
+// heartbeat tells of a rebalance.
 func (w *world) gathered(members ...*member) {
 	w.t.Helper()
+	type joined struct {
+		m    *member
+		resp *kmsg.JoinGroupResponse
+	}
+	answers, told := make(chan joined, len(members)), members
 	for range 10 {
-		var waits []<-chan *kmsg.JoinGroupResponse
-		for _, m := range members {
-			waits = append(waits, m.joining())
+		for _, m := range told {
+			go func() { answers <- joined{m, m.join()} }()
 		}
-		same := true
-		for i, wait := range waits {
-			resp := <-wait
-			if resp.ErrorCode != 0 {
-				w.t.Fatalf("join: %v", model.Error(resp.ErrorCode))
-			}
-			same = same && resp.Generation == members[0].last.Generation && members[i].last == resp
+		told = nil
+		for first := true; first || len(answers) > 0; first = false {
+			a := <-answers
+			code(w.t, "join", a.resp.ErrorCode, model.None)
+			told = append(told, a.m)
+			pass(10 * time.Millisecond)
 		}
-		if same {
+		if len(told) == len(members) && sameGeneration(members) {
 			return
 		}
 	}
 	w.t.Fatalf("members do not come together")
+}
+
+func sameGeneration(members []*member) bool {
+	return !slices.ContainsFunc(members, func(m *member) bool { return m.last.Generation != members[0].last.Generation })
 }
 
 // synced has all members sync, the leader last, and checks what they get.
@@ -308,4 +318,28 @@ func (w *world) groupsOf(states ...string) string {
 		}
 	}
 	return fmt.Sprint(names)
+}
+
+// deleteGroup deletes a group and returns the code.
+func (w *world) deleteGroup(group string) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrDeleteGroupsRequest()
+	req.Version, req.Groups = 2, []string{group}
+	return ask[*kmsg.DeleteGroupsResponse](w, w.coordinator(group), req).Groups[0].ErrorCode
+}
+
+// deleteOffset deletes a group's offset of partition 0 and returns the code, of
+// the whole or of the partition.
+func (w *world) deleteOffset(group, topic string) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrOffsetDeleteRequest()
+	req.Group = group
+	t := kmsg.NewOffsetDeleteRequestTopic()
+	t.Topic, t.Partitions = topic, []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}}
+	req.Topics = append(req.Topics, t)
+	resp := ask[*kmsg.OffsetDeleteResponse](w, w.coordinator(group), req)
+	if resp.ErrorCode != 0 {
+		return resp.ErrorCode
+	}
+	return resp.Topics[0].Partitions[0].ErrorCode
 }

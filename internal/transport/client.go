@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-
 	"context"
 	"encoding/binary"
 	"errors"
