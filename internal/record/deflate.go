@@ -109,8 +109,11 @@ func (d *deflater) pack(dst, body []byte) []byte {
 	d.out.Reset()
 	var err error
 	switch {
-	case d.zs != nil:
-		return d.zs.EncodeAll(body, dst)
+	case d.zs != nil: // as a stream: EncodeAll would make channels, see zstdDecoder
+		d.zs.ResetContentSize(&d.out, int64(len(body)))
+		if _, err = d.zs.Write(body); err == nil {
+			err = d.zs.Close()
+		}
 	case d.gz != nil:
 		d.gz.Reset(&d.out)
 		if _, err = d.gz.Write(body); err == nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
-	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
 
@@ -20,10 +19,6 @@ import (
 const (
 	maxInflated = 1 << 30
 	maxHeld     = 128 << 20
-	// zstdWindow is the largest window that is reserved in advance. Frames that
-	// ask for more are unpacked whole, so that memory follows the data, not the
-	// claim.
-	zstdWindow = 8 << 20
 	// snappyRatio bounds what a snappy block can unpack to: a copy of 64 bytes
 	// takes 3.
 	snappyRatio = 22
@@ -40,8 +35,7 @@ type inflater struct {
 	src  bytes.Reader
 	gz   *gzip.Reader
 	lz   *lz4.Reader
-	zs   *zstd.Decoder
-	big  *zstd.Decoder
+	zs   *zstdDecoder // while a zstd body is open
 	snap snappyReader
 }
 
@@ -50,6 +44,7 @@ var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 // open returns a reader of the unpacked body. It is valid until the inflater is
 // opened again or put back.
 func (f *inflater) open(c Codec, body []byte) (io.Reader, error) {
+	f.closeZstd()
 	f.src.Reset(body)
 	switch c {
 	case CodecNone:
@@ -84,46 +79,11 @@ func (f *inflater) openGzip() (io.Reader, error) {
 	return f.gz, f.gz.Reset(&f.src)
 }
 
-func (f *inflater) openZstd(body []byte) (io.Reader, error) {
-	var h zstd.Header
-	if err := h.Decode(body); err != nil {
-		return nil, err
-	}
-	if h.WindowSize > zstdWindow {
-		return f.openBigZstd(body)
-	}
-	if f.zs == nil {
-		zs, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderMaxMemory(maxInflated))
-		if err != nil {
-			return nil, err
-		}
-		f.zs = zs
-	}
-	return f.zs, f.zs.Reset(&f.src)
-}
-
-func (f *inflater) openBigZstd(body []byte) (io.Reader, error) {
-	if f.big == nil {
-		big, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(maxHeld))
-		if err != nil {
-			return nil, err
-		}
-		f.big = big
-	}
-	out, err := f.big.DecodeAll(body, nil)
-	if err != nil {
-		return nil, err
-	}
-	f.src.Reset(out)
-	return &f.src, nil
-}
-
 // put gives the inflater back to the pool.
 func (f *inflater) put() {
 	f.src.Reset(nil)
 	f.snap.reset(nil)
+	f.closeZstd()
 	inflaters.Put(f)
 }
 
