@@ -24,10 +24,11 @@ func (w *world) Produce(p *Produce) {
 			w.store(p, part)
 		}
 	}
+	held := w.held
 	w.mu.Unlock()
 	p.Stored()
-	if w.held != nil {
-		w.held <- p
+	if held != nil {
+		held <- p
 		return
 	}
 	p.Done()
@@ -95,12 +96,15 @@ func batchOf(opts record.BatchOptions, bytes int) []byte {
 func TestWhatWaitsForOtherReplicasIsNotInFlight(t *testing.T) {
 	w := newWorld(t, nil)
 	w.createTopic("t", 1)
-	w.held = make(chan *Produce)
+	held := make(chan *Produce)
+	w.mu.Lock()
+	w.held = held
+	w.mu.Unlock()
 	answered := make(chan *kmsg.ProduceResponse)
 	go func() {
 		answered <- do[*kmsg.ProduceResponse](w, produceRequest(-1, "t", batchOf(record.PlainOptions(), 100_000), 0))
 	}()
-	p := <-w.held
+	p := <-held
 	if n := w.server.InFlight(); n != 0 {
 		t.Errorf("%d bytes are in flight although they are stored", n)
 	}
