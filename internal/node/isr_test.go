@@ -91,11 +91,11 @@ func (s *controllerStub) forward(_ context.Context, r kmsg.Request) (kmsg.Respon
 	return resp, nil
 }
 
-// sending starts an isrSender that asks s; got collects its answers.
-func sending(t *testing.T, s *controllerStub) (sender *isrSender, got *isrAnswers) {
-	got = &isrAnswers{}
+// sending starts an isrSender that asks s; got brings its answers.
+func sending(t *testing.T, s *controllerStub) (sender *isrSender, got chan isrAnswers) {
+	got = make(chan isrAnswers, 10)
 	sender = &isrSender{id: 1, forward: s.forward, epoch: func() model.BrokerEpoch { return 10 },
-		tell: func(as isrAnswers) bool { *got = append(*got, as...); return true }, inbox: newMailbox[proposal](), done: make(chan struct{})}
+		tell: func(as isrAnswers) bool { got <- as; return true }, inbox: newMailbox[proposal](), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	go sender.run(ctx)
 	t.Cleanup(func() { cancel(); <-sender.done })
@@ -111,14 +111,14 @@ func TestProposalsOfOneTurnGoInOneRequest(t *testing.T) {
 				members: []partition.ISRMember{{ID: 1, Epoch: 10}, {ID: 2, Epoch: 20}}})
 		}
 		sender.flush()
-		synctest.Wait()
+		answers := <-got
 		if len(s.asked) != 1 || len(s.asked[0].Topics) != 2 || len(s.asked[0].Topics[0].Partitions) != 2 {
 			t.Fatalf("requests: %+v", s.asked)
 		}
 		if req := s.asked[0]; req.BrokerID != 1 || req.BrokerEpoch != 10 || req.Topics[1].Partitions[0].NewEpochISR[1].BrokerEpoch != 20 {
 			t.Errorf("request %+v", req)
 		}
-		for i, a := range *got {
+		for i, a := range answers {
 			if a.in.Proposal != uint64(i) || a.in.Err != model.None || a.in.PartitionEpoch != model.PartitionEpoch(i+1) || len(a.in.ISR) != 2 {
 				t.Errorf("answer %d: %+v", i, a.in)
 			}
@@ -139,17 +139,12 @@ func TestAControllerThatDecidesNothingIsNotPressed(t *testing.T) {
 				for range 3 {
 					sender.turn = []proposal{{id: model.TopicIDPartition{TopicID: model.UUID{1}}}}
 					sender.flush()
-					answers := len(*got)
-					for len(*got) == answers {
-						time.Sleep(time.Millisecond)
-						synctest.Wait()
+					if err := (<-got)[0].in.Err; err != model.ErrNetworkException && err != model.ErrNotController {
+						t.Errorf("the core is told %v", err)
 					}
 				}
 				if took := time.Since(began); took < 3*alterRetry {
 					t.Errorf("three requests in %v", took)
-				}
-				if err := (*got)[0].in.Err; err != model.ErrNetworkException && err != model.ErrNotController {
-					t.Errorf("the core is told %v", err)
 				}
 			})
 		})
