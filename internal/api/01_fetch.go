@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/sessions"
+	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -253,12 +255,13 @@ func (c *fetchCall) read(p *FetchPart, out *wire.FetchPartition, left int64, fir
 		return false
 	}
 	s, err := p.Hosted.Log.Read(p.Reply.From, int(size), p.Reply.Limit, first)
+	code := readError(err)
 	if err == nil && p.Hosted.Generation.Load() != p.Reply.Generation {
 		s.Release()
-		err = fmt.Errorf("the log of %s was truncated meanwhile", p.Hosted.TP)
+		code = model.ErrNotLeaderOrFollower
 	}
-	if err != nil {
-		*out = wire.NewFetchPartition(out.Partition, model.ErrNotLeaderOrFollower)
+	if code != model.None {
+		*out = wire.NewFetchPartition(out.Partition, code)
 		return false
 	}
 	if s.Len == 0 {
@@ -270,6 +273,20 @@ func (c *fetchCall) read(p *FetchPart, out *wire.FetchPartition, left int64, fir
 		c.aborted(p, out, s.Next)
 	}
 	return true
+}
+
+// readError is what a client is told of a read that failed. A log that moved on
+// since the plan is worth another try.
+func readError(err error) model.Error {
+	switch {
+	case err == nil:
+		return model.None
+	case errors.Is(err, storage.ErrOffsetOutOfRange), errors.Is(err, storage.ErrClosed):
+		return model.ErrNotLeaderOrFollower
+	case errors.Is(err, storage.ErrCorrupt):
+		return model.ErrCorruptMessage
+	}
+	return model.ErrKafkaStorageError
 }
 
 // aborted lists the aborted transactions that overlap what is returned (R9.1).

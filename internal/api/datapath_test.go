@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -215,16 +216,45 @@ func TestOnlyTheFirstBatchMayBeLargerThanTheLimits(t *testing.T) {
 	}
 }
 
-func TestAReadOfALogThatWasCutIsVoid(t *testing.T) {
-	w := newWorld(t, nil)
-	id := w.createTopic("t", 1)
-	do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 10), 0))
-	h := w.ByID(model.TopicIDPartition{TopicID: id})
-	c := &fetchCall{}
-	p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{Limit: 1, Generation: 1}}
-	h.Generation.Store(2)
-	out := wire.NewFetchPartition(0, model.None)
-	if c.read(p, &out, 1000, true) || out.Err != model.ErrNotLeaderOrFollower || out.Records.Len != 0 {
-		t.Errorf("read %v, %d bytes", out.Err, out.Records.Len)
+func TestAReadThatFailsSaysWhy(t *testing.T) {
+	broken := false
+	fs := vfs.Faulty(vfs.NewMem(), func(op vfs.Op) error {
+		if broken && op.Kind == vfs.OpRead {
+			return errors.New("the disk is broken")
+		}
+		return nil
+	})
+	dir, err := storage.OpenDir(fs, "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer dir.Close()
+	tp := model.TopicPartition{Topic: "t"}
+	log, err := dir.Create(tp, model.UUID{1}, storage.DefaultLogConfig(), wall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range model.Offset(50) {
+		if _, err := log.Append(wall, storage.AppendBatch{Bytes: batchOf(record.PlainOptions(), 1000), Stamp: true, Base: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &Hosted{TP: tp, Log: log}
+	read := func(from model.Offset, generation uint64, want model.Error) {
+		t.Helper()
+		p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{From: from, Limit: from + 1, Generation: generation}}
+		out := wire.NewFetchPartition(3, model.None)
+		if has := (&fetchCall{}).read(p, &out, 1000, true); out.Err != want || has != (want == model.None) || out.Partition != 3 {
+			t.Errorf("reading from %d in generation %d: %v with records %v, not %v", from, generation, out.Err, has, want)
+		}
+		if out.Records.Release != nil {
+			out.Records.Release()
+		}
+	}
+	h.Generation.Store(2)
+	read(0, 2, model.None)
+	read(0, 1, model.ErrNotLeaderOrFollower)  // cut meanwhile
+	read(51, 2, model.ErrNotLeaderOrFollower) // out of range meanwhile
+	broken = true
+	read(20, 2, model.ErrKafkaStorageError)
 }
