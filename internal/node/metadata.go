@@ -330,10 +330,14 @@ func (l *replicas) drop(h *api.Hosted) {
 func (l *replicas) assign(as assigned) {
 	r := as.h.Owner.(*replica)
 	_, before := r.p.Leader()
-	l.step(r, &partition.Assign{
+	rd := l.step(r, &partition.Assign{
 		Leader: as.p.Leader, LeaderEpoch: as.p.LeaderEpoch, PartitionEpoch: as.p.PartitionEpoch,
 		Replicas: as.p.Replicas, ISR: as.p.ISR, Recovering: as.p.Recovering,
 	})
+	if rd.Err != model.None && !r.stopped() {
+		l.log.Error("metadata that cannot be true is ignored", "partition", r.tp().String(), "leader", int32(as.p.Leader),
+			"leaderEpoch", int32(as.p.LeaderEpoch), "isr", as.p.ISR)
+	}
 	r.epoch = as.p.PartitionEpoch
 	if a := r.answer; a != nil && a.PartitionEpoch <= r.epoch {
 		r.answer = nil
