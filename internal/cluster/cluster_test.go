@@ -1,10 +1,16 @@
 package cluster
 
 import (
+	"context"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,5 +91,76 @@ func TestAStartThatFailsLeavesNoNodeRunning(t *testing.T) {
 	}
 	if err := goleak.Find(); err != nil {
 		t.Error(err)
+	}
+}
+
+// longPoll makes a topic and parks a fetch of it for an hour; the channel tells
+// how it ends.
+func longPoll(t *testing.T, c *Cluster) <-chan error {
+	t.Helper()
+	client, err := transport.Dial(t.Context(), c.Addrs()[0], transport.ClientOptions{Dial: c.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := kmsg.NewPtrCreateTopicsRequest()
+	create.Version, create.TimeoutMillis = 7, 10_000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "t", 1, 1
+	create.Topics = append(create.Topics, topic)
+	if _, err := client.Do(t.Context(), create); err != nil {
+		t.Fatal(err)
+	}
+	fetch := kmsg.NewPtrFetchRequest()
+	fetch.Version, fetch.MaxWaitMillis, fetch.MinBytes, fetch.SessionEpoch = 12, 3_600_000, 1, -1
+	ft := kmsg.NewFetchRequestTopic()
+	ft.Topic = "t"
+	ft.Partitions = append(ft.Partitions, kmsg.NewFetchRequestTopicPartition())
+	fetch.Topics = append(fetch.Topics, ft)
+	for c.Node(1).Image().TopicByName("t") == nil || len(c.Node(1).Views()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer client.Close()
+		_, err := client.Do(context.Background(), fetch)
+		ended <- err
+	}()
+	time.Sleep(10 * time.Second)
+	select {
+	case err := <-ended:
+		t.Fatalf("the long poll ends with %v", err)
+	default:
+	}
+	return ended
+}
+
+func TestNoLongPollHoldsUpAnEnd(t *testing.T) {
+	ends := map[string]struct {
+		end  func(c *Cluster) error
+		most time.Duration
+	}{
+		"stop": {func(c *Cluster) error { return c.Close(context.Background()) }, 3 * time.Second},
+		"kill": {func(c *Cluster) error { return c.Kill(1) }, 0},
+	}
+	for name, e := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := Start(t.Context(), Options{Nodes: 1, Dir: t.TempDir(), Memory: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := longPoll(t, c)
+				began := time.Now()
+				if err := e.end(c); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > e.most {
+					t.Errorf("it took %v", took)
+				}
+				if err := <-ended; err == nil {
+					t.Error("the long poll was answered")
+				}
+			})
+		})
 	}
 }
