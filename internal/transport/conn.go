@@ -43,13 +43,13 @@ type Conn struct {
 	buf    [readAhead]byte
 
 	mu      sync.Mutex
-	queue   []*Request // handed over and not written yet, in request order
-	pending int        // of those, how many are unanswered
+	queue   []*Request // handed over, in request order
+	sending int        // taken out of the queue, and not sent yet
 	reading bool       // the reader may hand over more
 	ended   bool       // the socket is closed, or will be by the writer
 
 	wakeWriter chan struct{} // the queue's head may be answered
-	wakeReader chan struct{} // an answer was given
+	wakeReader chan struct{} // answers were sent
 	closed     chan struct{} // closed with the socket
 }
 
@@ -118,21 +118,22 @@ func (c *Conn) readLoop(h Handler) {
 			return
 		}
 		h.Serve(r)
-		if exclusive && !c.waitPending(0) {
+		if exclusive && !c.waitSent(0) {
 			c.endReading(nil)
 			return
 		}
 	}
 }
 
-// admit waits for the turn of a request and puts it in the queue. False says
-// that the connection ended, or that nothing may be handed over any more.
+// admit waits for the turn of a request and puts it in the queue. Answers that
+// the client does not read count as open: they would pile up. False says that
+// the connection ended, or that nothing may be handed over any more.
 func (c *Conn) admit(r *Request, exclusive bool) bool {
 	most := c.server.opts.MaxPipelined - 1
 	if exclusive {
 		most = 0
 	}
-	if !c.waitPending(most) {
+	if !c.waitSent(most) {
 		return false
 	}
 	c.mu.Lock()
@@ -141,17 +142,16 @@ func (c *Conn) admit(r *Request, exclusive bool) bool {
 		return false
 	}
 	c.queue = append(c.queue, r)
-	c.pending++
 	return true
 }
 
-// waitPending waits until at most so many requests are unanswered.
-func (c *Conn) waitPending(most int) bool {
+// waitSent waits until at most so many answers are still to be sent.
+func (c *Conn) waitSent(most int) bool {
 	for {
 		c.mu.Lock()
-		pending, goOn := c.pending, !c.ended && c.reading
+		open, goOn := len(c.queue)+c.sending, !c.ended && c.reading
 		c.mu.Unlock()
-		if !goOn || pending <= most {
+		if !goOn || open <= most {
 			return goOn
 		}
 		select {
@@ -217,7 +217,7 @@ func (c *Conn) await(n int) error {
 func (c *Conn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.reading && !c.ended && len(c.queue) > 0
+	return c.reading && !c.ended && len(c.queue)+c.sending > 0
 }
 
 // checkFrame refuses frames before anything is allocated for them.
@@ -317,7 +317,6 @@ func (c *Conn) answer(r *Request, a answer, resp Response) {
 		panic("transport: a request was answered twice")
 	}
 	r.state, r.response = a, resp
-	c.pending--
 	gone, head := c.ended, len(c.queue) > 0 && c.queue[0] == r
 	c.mu.Unlock()
 	if o := c.server.opts.Observer; o != nil {
@@ -330,7 +329,6 @@ func (c *Conn) answer(r *Request, a answer, resp Response) {
 	if head {
 		wake(c.wakeWriter)
 	}
-	wake(c.wakeReader)
 }
 
 // discard drops an answered request that is not going to be written.
@@ -365,6 +363,7 @@ func (c *Conn) writeLoop() {
 			return
 		}
 		clear(batch)
+		c.sent()
 		if last {
 			c.cut()
 			return
@@ -398,10 +397,22 @@ func (c *Conn) ready(batch []*Request) (_ []*Request, last bool) {
 	rest := copy(c.queue, c.queue[n:])
 	clear(c.queue[rest:])
 	c.queue = c.queue[:rest]
-	if rest == 0 && !c.reading && c.pending == 0 {
+	c.sending = n
+	if rest == 0 && !c.reading {
 		last = true
 	}
 	return batch, last
+}
+
+// sent lets the reader go on behind the answers that are on their way.
+func (c *Conn) sent() {
+	c.mu.Lock()
+	before := c.sending
+	c.sending = 0
+	c.mu.Unlock()
+	if before > 0 {
+		wake(c.wakeReader)
+	}
 }
 
 // send writes the answers of a batch with as few system calls as it can.

@@ -4,8 +4,9 @@
 // requests over one at a time, except that Produce requests may overlap
 // (R13.8); the writer sends the answers in the order of the requests. Memory
 // is bounded: a frame's size is checked against its key before it is
-// allocated, the bytes of all Produce requests of a listener are limited, and
-// an idle connection holds only its goroutines and a small read buffer.
+// allocated, the bytes of all Produce requests of a listener are limited, a
+// client that does not read its answers is not given more, and an idle
+// connection holds only its goroutines and a small read buffer.
 package transport
 
 import (
@@ -42,7 +43,7 @@ type Options struct {
 	// time (512 MiB). Readers wait when it is reached.
 	MaxInFlight int64
 	// MaxPipelined bounds the Produce requests of one connection that are
-	// handed over and not answered (64).
+	// handed over and whose answers are not sent (64).
 	MaxPipelined int
 	// MaxConnections and MaxConnectionsPerIP bound the open connections
 	// (max.connections, max.connections.per.ip; no bound): one more is closed

@@ -48,10 +48,10 @@ func TestPipelinedProducesOfAConnectionAreBounded(t *testing.T) {
 		c.send(id, produce())
 	}
 	first, second := <-b.requests, <-b.requests
-	second.Reply(answerOf(second)) // a place for the third, though nothing was sent yet
+	second.Reply(answerOf(second)) // waits for the first: no place for the third yet
+	first.Reply(answerOf(first))
 	third := <-b.requests
 	third.Reply(answerOf(third))
-	first.Reply(answerOf(first))
 	for id := range int32(3) {
 		c.wantID(id)
 	}

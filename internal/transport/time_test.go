@@ -1,10 +1,13 @@
 package transport
 
 import (
+	"bytes"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // pipes is a listener of in-memory connections, for tests with a fake clock.
@@ -45,6 +48,43 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 			t.Errorf("closed after %v", took)
 		}
 	})
+}
+
+// A client that sends on and on and reads nothing is served no further than its
+// answers go, whatever it asks.
+func TestAnswersThatNobodyReadsDoNotPileUp(t *testing.T) {
+	for name, ask := range map[string]struct {
+		req  kmsg.Request
+		most int
+	}{"produce": {produce(), 4}, "metadata": {metadata(), 1}, "versions": {apiVersions(3), 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const asked = 50
+				l := newPipes()
+				b := startBench(t, l, Options{MaxPipelined: 4})
+				c := l.dial(t)
+				go c.write(bytes.Repeat(frameOf(1, ask.req), asked))
+				served := 0
+				serve := func() {
+					for synctest.Wait(); len(b.requests) > 0; synctest.Wait() {
+						r := <-b.requests
+						r.Reply(answerOf(r))
+						served++
+					}
+				}
+				if serve(); served != ask.most {
+					t.Errorf("%d requests were served before an answer was read, want %d", served, ask.most)
+				}
+				for range asked {
+					c.wantID(1)
+					serve()
+				}
+				if served != asked {
+					t.Errorf("%d of %d requests were served", served, asked)
+				}
+			})
+		})
+	}
 }
 
 // A connection that waits for an answer is not idle (case B248), be it a
