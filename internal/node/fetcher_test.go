@@ -178,29 +178,33 @@ func TestALostConnectionLosesTheSession(t *testing.T) {
 	})
 }
 
+// withBounds answers that logs lie at [80, 50) at the time of the two questions;
+// topics named refused and silent are not told.
+func withBounds(r kmsg.Request) kmsg.Response {
+	list, ok := r.(*kmsg.ListOffsetsRequest)
+	if !ok {
+		return inSession(7, model.None)(r)
+	}
+	resp := kmsg.NewPtrListOffsetsResponse()
+	for _, t := range list.Topics {
+		out := kmsg.NewListOffsetsResponseTopic()
+		out.Topic = t.Topic
+		p := kmsg.NewListOffsetsResponseTopicPartition()
+		p.Offset = 50 - 30*(t.Partitions[0].Timestamp+1) // timestamps -2 and -1
+		if t.Topic == "refused" {
+			p.ErrorCode = model.ErrNotLeaderOrFollower.Code()
+		}
+		if out.Partitions = append(out.Partitions, p); t.Topic != "silent" {
+			resp.Topics = append(resp.Topics, out)
+		}
+	}
+	return resp
+}
+
 func TestAQuestionTravelsWithAFetchThatDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startFetching(t)
-		f.answers = func(r kmsg.Request) kmsg.Response {
-			list, ok := r.(*kmsg.ListOffsetsRequest)
-			if !ok {
-				return inSession(7, model.None)(r)
-			}
-			resp := kmsg.NewPtrListOffsetsResponse()
-			for _, t := range list.Topics {
-				out := kmsg.NewListOffsetsResponseTopic()
-				out.Topic = t.Topic
-				p := kmsg.NewListOffsetsResponseTopicPartition()
-				p.Offset = 50 - 30*(t.Partitions[0].Timestamp+1) // 80 at the start, 50 at the end
-				if t.Topic == "refused" {
-					p.ErrorCode = model.ErrNotLeaderOrFollower.Code()
-				}
-				if out.Partitions = append(out.Partitions, p); t.Topic != "silent" {
-					resp.Topics = append(resp.Topics, out)
-				}
-			}
-			return resp
-		}
+		f.answers = withBounds
 		f.wants(t, true)
 		plan := planOf(true, 0)
 		for i, topic := range []string{"known", "refused", "silent"} {

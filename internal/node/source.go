@@ -121,18 +121,10 @@ func (l *replicas) planOne(s *source) {
 	if !s.wanting || s.flying > 0 {
 		return
 	}
-	p := fetchPlan{full: s.full, forget: s.forget}
 	if s.full {
-		p.forget = nil
-		s.inSet = 0
-		s.dirty = s.dirty[:0]
-		for r := range s.members {
-			r.inSet, r.dirty = false, true
-			s.dirty = append(s.dirty, r)
-		}
-		slices.SortFunc(s.dirty, func(a, b *replica) int { return a.tp().Compare(b.tp()) })
-		s.asks = slices.Clone(s.dirty) // a question may have been lost with the connection
+		s.restart()
 	}
+	p := fetchPlan{full: s.full, forget: s.forget}
 	for _, r := range s.dirty {
 		if r.source != s || !r.dirty {
 			continue
@@ -167,6 +159,18 @@ func (l *replicas) planOne(s *source) {
 	}
 	s.wanting, s.full = false, false
 	s.plans <- p
+}
+
+// restart has the next plan name everything: the session is lost, and with it
+// perhaps a question.
+func (s *source) restart() {
+	s.inSet, s.forget, s.dirty = 0, nil, s.dirty[:0]
+	for r := range s.members {
+		r.inSet, r.dirty = false, true
+		s.dirty = append(s.dirty, r)
+	}
+	slices.SortFunc(s.dirty, func(a, b *replica) int { return a.tp().Compare(b.tp()) })
+	s.asks = slices.Clone(s.dirty)
 }
 
 // asksOf lists the members whose leader is to be asked for its log's bounds.
