@@ -216,10 +216,11 @@ func TestOnlyTheFirstBatchMayBeLargerThanTheLimits(t *testing.T) {
 	}
 }
 
-func TestAReadThatFailsSaysWhy(t *testing.T) {
-	broken := false
+// brittle is a log of 50 records on a disk that fails to read once broken is set.
+func brittle(t *testing.T) (h *Hosted, broken *bool) {
+	broken = new(bool)
 	fs := vfs.Faulty(vfs.NewMem(), func(op vfs.Op) error {
-		if broken && op.Kind == vfs.OpRead {
+		if *broken && op.Kind == vfs.OpRead {
 			return errors.New("the disk is broken")
 		}
 		return nil
@@ -228,7 +229,7 @@ func TestAReadThatFailsSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
+	t.Cleanup(func() { dir.Close() })
 	tp := model.TopicPartition{Topic: "t"}
 	log, err := dir.Create(tp, model.UUID{1}, storage.DefaultLogConfig(), wall)
 	if err != nil {
@@ -239,7 +240,11 @@ func TestAReadThatFailsSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := &Hosted{TP: tp, Log: log}
+	return &Hosted{TP: tp, Log: log}, broken
+}
+
+func TestAReadThatFailsSaysWhy(t *testing.T) {
+	h, broken := brittle(t)
 	read := func(from model.Offset, generation uint64, want model.Error) {
 		t.Helper()
 		p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{From: from, Limit: from + 1, Generation: generation}}
@@ -255,6 +260,6 @@ func TestAReadThatFailsSaysWhy(t *testing.T) {
 	read(0, 2, model.None)
 	read(0, 1, model.ErrNotLeaderOrFollower)  // cut meanwhile
 	read(51, 2, model.ErrNotLeaderOrFollower) // out of range meanwhile
-	broken = true
+	*broken = true
 	read(20, 2, model.ErrKafkaStorageError)
 }
