@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -34,6 +35,12 @@ func (w *world) socket(broker int) *socket {
 	}
 	w.t.Cleanup(func() { nc.Close() })
 	return &socket{nc, w.t}
+}
+
+// tryDial opens a connection to a broker that may be down.
+func (w *world) tryDial(broker int) (*transport.Client, error) {
+	return transport.Dial(context.Background(), w.Addrs()[broker-1], transport.ClientOptions{ClientID: "case",
+		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }})
 }
 
 // framed puts the size in front of a request.
