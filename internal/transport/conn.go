@@ -39,6 +39,7 @@ type Conn struct {
 
 	// The reader's own.
 	header wire.Header
+	alone  bool // the last request lets none overlap with it
 	in     frameReader
 	buf    [readAhead]byte
 
@@ -111,31 +112,35 @@ func (c *Conn) readLoop(h Handler) {
 			c.endReading(err)
 			return
 		}
-		exclusive := r.Header.Key != keyProduce
-		if !c.admit(r, exclusive) {
+		if !c.admit(r) {
 			r.frame.Release()
 			c.endReading(nil)
 			return
 		}
 		h.Serve(r)
-		if exclusive && !c.waitSent(0) {
-			c.endReading(nil)
-			return
-		}
 	}
 }
 
-// admit waits for the turn of a request and puts it in the queue. Answers that
-// the client does not read count as open: they would pile up. False says that
-// the connection ended, or that nothing may be handed over any more.
-func (c *Conn) admit(r *Request, exclusive bool) bool {
+// errTurn says that nothing may be handed over any more.
+var errTurn = errors.New("the connection ends")
+
+// awaitTurn waits until a request with the key may be handed over. Answers that
+// the client does not read count as open: they would pile up.
+func (c *Conn) awaitTurn(key int16) error {
 	most := c.server.opts.MaxPipelined - 1
-	if exclusive {
+	if key != keyProduce || c.alone {
 		most = 0
 	}
 	if !c.waitSent(most) {
-		return false
+		return errTurn
 	}
+	c.alone = key != keyProduce
+	return nil
+}
+
+// admit puts a request, whose turn it is, in the queue. False says that nothing
+// may be handed over any more.
+func (c *Conn) admit(r *Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || !c.reading {
@@ -162,7 +167,8 @@ func (c *Conn) waitSent(most int) bool {
 	}
 }
 
-// next reads one request. An error ends the connection.
+// next reads one request when it is its turn. While it waits for the request's
+// first bytes it notices that the client left. An error ends the connection.
 func (c *Conn) next() (*Request, error) {
 	size, err := c.nextSize()
 	if err != nil {
@@ -171,6 +177,9 @@ func (c *Conn) next() (*Request, error) {
 	key := int16(binary.BigEndian.Uint16(c.in.ahead[4:]))
 	version := int16(binary.BigEndian.Uint16(c.in.ahead[6:]))
 	if err := c.checkFrame(size, key, version); err != nil {
+		return nil, err
+	}
+	if err := c.awaitTurn(key); err != nil {
 		return nil, err
 	}
 	frame, err := c.readFrame(size, key == keyProduce)
@@ -248,18 +257,35 @@ func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
 	return c.in.rest(frame, size, c.server.opts.StallLimit)
 }
 
-// endReading is the reader's last act: answers that are owed may still be
-// sent, unless the peer is gone.
+// endReading is the reader's last act. A client that only ended its own side may
+// still read, so answers that come soon are sent. Nobody reads after any other
+// error.
 func (c *Conn) endReading(err error) {
-	if err != nil && !c.stopped() {
+	if err != nil && err != errTurn && !c.stopped() {
 		c.logEnd(err)
-		c.cut()
-		return
+		if err != io.EOF || !c.busy() {
+			c.cut()
+			return
+		}
 	}
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()
 	wake(c.wakeWriter)
+	if err == io.EOF {
+		c.linger()
+	}
+}
+
+// linger ends the connection when nobody may be there to read the answers.
+func (c *Conn) linger() {
+	t := time.NewTimer(c.server.opts.StallLimit)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		c.cut()
+	case <-c.closed:
+	}
 }
 
 // violation is a breach of the protocol, which an operator wants to know of. All

@@ -37,7 +37,8 @@ type Options struct {
 	// for no answer (connections.max.idle.ms; 10 minutes).
 	IdleLimit time.Duration
 	// StallLimit closes a connection that takes no bytes, or stops in the
-	// middle of a frame, for so long (30 seconds).
+	// middle of a frame, for so long, or whose client ended its own side so long
+	// ago (30 seconds).
 	StallLimit time.Duration
 	// MaxInFlight bounds the bytes of Produce requests that are held at one
 	// time (512 MiB). Readers wait when it is reached.

@@ -10,6 +10,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -259,7 +262,7 @@ func TestAFailedReadClosesTheConnection(t *testing.T) {
 }
 
 func TestAnswersToGoneClientsAreDiscarded(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newBench(t, Options{StallLimit: time.Millisecond})
 	c := b.dial(t)
 	c.send(1, produce())
 	r := <-b.requests
@@ -268,6 +271,38 @@ func TestAnswersToGoneClientsAreDiscarded(t *testing.T) {
 	released := make(chan struct{})
 	r.Reply(records{released: func() { close(released) }})
 	<-released
+}
+
+// A reset says that nobody reads, whatever the client waited for.
+func TestAResetEndsAConnectionThatOwesAnswers(t *testing.T) {
+	for name, req := range map[string]kmsg.Request{"produce": produce(), "metadata": metadata()} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{StallLimit: time.Hour})
+			c := b.dial(t)
+			c.send(1, req)
+			r := <-b.requests
+			c.Conn.(*net.TCPConn).SetLinger(0)
+			c.Close()
+			<-r.Conn.Closed()
+		})
+	}
+}
+
+func TestAClientThatEndedItsOwnSideGetsItsAnswers(t *testing.T) {
+	for name, req := range map[string]kmsg.Request{"produce": produce(), "metadata": metadata()} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{})
+			c := b.dial(t)
+			c.send(1, req)
+			if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			r := <-b.requests
+			r.Reply(answerOf(r))
+			c.wantID(1)
+			c.wantEnd()
+		})
+	}
 }
 
 func TestAnsweringTwicePanics(t *testing.T) {

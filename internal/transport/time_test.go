@@ -108,6 +108,29 @@ func TestConnectionsThatWaitForAnAnswerAreNotIdle(t *testing.T) {
 	})
 }
 
+// A client that left takes its connection along, though its long poll goes on
+// (case B255).
+func TestAClientThatLeftIsNotWaitedFor(t *testing.T) {
+	for name, req := range map[string]kmsg.Request{"produce": produce(), "metadata": metadata()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				b := startBench(t, l, Options{StallLimit: 30 * time.Second})
+				c := l.dial(t)
+				c.send(1, req)
+				r := <-b.requests
+				c.Close()
+				start := time.Now()
+				<-r.Conn.Closed()
+				if took := time.Since(start); took != 30*time.Second {
+					t.Errorf("closed after %v", took)
+				}
+				r.Reply(answerOf(r))
+			})
+		})
+	}
+}
+
 func TestHalfSentFramesEndAtTheStallLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
