@@ -64,6 +64,9 @@ var tables = sync.OnceValue(func() map[Resource]table {
 		own.Doc = brokerMeanings[own.Name].doc
 		broker.add(own)
 	}
+	for _, rate := range rateKeys {
+		broker.add(rate)
+	}
 	all := map[Resource]table{
 		BrokerResource:        broker,
 		TopicResource:         readTable("topic", topicMeanings),
@@ -81,6 +84,14 @@ var tables = sync.OnceValue(func() map[Resource]table {
 var ownKeys = []Def{
 	{Name: keyLivenessProbe, Type: Boolean, Default: text("true"), Own: true, valid: "-"},
 	{Name: keyHTTPListen, Type: String, Default: text(""), Own: true, valid: "-"},
+}
+
+// rateKeys limit what replication sends and receives. Kafka knows them in the
+// metadata log only, not in a file, so they are described where they are set.
+var rateKeys = []Def{
+	{Name: "leader.replication.throttled.rate", Type: Long, Dynamic: true, Internal: true, valid: "0.."},
+	{Name: "follower.replication.throttled.rate", Type: Long, Dynamic: true, Internal: true, valid: "0.."},
+	{Name: "replica.alter.log.dirs.io.max.bytes.per.second", Type: Long, Dynamic: true, Internal: true, valid: "0.."},
 }
 
 func text(s string) *string { return &s }

@@ -144,7 +144,7 @@ func (c *Config) describe(defs []*Def, source Source, dyn Dynamic, overrides map
 
 // DescribeBroker lists every config of this broker, sorted by name.
 func (c *Config) DescribeBroker(dyn Dynamic) []Entry {
-	defs := Keys(BrokerResource)
+	defs := brokerKeys(dyn)
 	out := make([]Entry, 0, len(defs))
 	for _, d := range defs {
 		e := newEntry(d)
@@ -162,6 +162,20 @@ func (c *Config) DescribeBroker(dyn Dynamic) []Entry {
 		out = append(out, e)
 	}
 	return out
+}
+
+// brokerKeys lists what is described of a broker, sorted by name.
+func brokerKeys(dyn Dynamic) []*Def {
+	defs := slices.Clone(Keys(BrokerResource))
+	for _, rate := range rateKeys {
+		_, here := dyn.Broker[rate.Name]
+		_, all := dyn.Cluster[rate.Name]
+		if here || all {
+			defs = append(defs, &rate)
+		}
+	}
+	slices.SortFunc(defs, func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
+	return defs
 }
 
 // family lists the broker keys of which the first that is set counts, such as

@@ -80,6 +80,31 @@ func TestKeysThatStandInForEachOtherAreDescribedTogether(t *testing.T) {
 	}
 }
 
+// The rates of replication are set on brokers while they run, though a file does
+// not know them; they are described where they are set.
+func TestRatesOfReplicationAreTakenAndDescribedWhereTheyAreSet(t *testing.T) {
+	c, _ := mustLoad(t, "testdata/combined.properties")
+	for _, key := range []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"} {
+		for value, ok := range map[string]bool{"0": true, "1000000": true, "-1": false, "abc": false, "": false} {
+			if err := ValidateBroker(key, value); (err == nil) != ok {
+				t.Errorf("%s=%s: %v", key, value, err)
+			}
+		}
+		e := entry(t, c.DescribeBroker(Dynamic{Broker: map[string]string{key: "1"}, Cluster: map[string]string{key: "2"}}), key)
+		if *e.Value != "1" || e.Source != FromBroker || e.ReadOnly || len(e.Synonyms) != 2 || *e.Synonyms[1].Value != "2" {
+			t.Errorf("%s is described as %v", key, e)
+		}
+		for _, e := range c.DescribeBroker(Dynamic{}) {
+			if e.Name == key {
+				t.Errorf("%s is described though nobody set it", key)
+			}
+		}
+		if all := DescribeDefaults(map[string]string{key: "2"}); len(all) != 1 || *all[0].Value != "2" {
+			t.Errorf("the default of %s is described as %v", key, all)
+		}
+	}
+}
+
 func TestSecretsAreNotDescribed(t *testing.T) {
 	c, _ := mustLoad(t, "testdata/combined.properties", "ssl.keystore.password=hunter2")
 	e := entry(t, c.DescribeBroker(Dynamic{}), "ssl.keystore.password")
