@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-log/tidemark/internal/coordinator"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
-	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/explain"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
@@ -22,8 +21,6 @@ import (
 type broker struct {
 	n         *Node
 	replicas  *replicas
-	writer    *logWriter
-	isr       *isrSender
 	lifecycle *lifecycle
 	applier   *applier
 	peers     *peers
@@ -33,7 +30,7 @@ type broker struct {
 	groups    *coordinator.Coordinator
 
 	cancel      context.CancelFunc
-	fetchers    sync.WaitGroup
+	explaining  sync.WaitGroup // answers to Tidemark's own requests
 	unsubscribe func()
 	serving     chan struct{} // closed when the server goroutine ended
 	ready       chan struct{}
@@ -43,7 +40,7 @@ type broker struct {
 	stopped bool
 	host    string
 	port    uint16
-	hws     map[model.TopicPartition]model.Offset
+	hws     map[model.TopicPartition]model.Offset // as of the stop
 }
 
 // brokerVersions is what the broker's listener serves: Kafka's requests, with
@@ -56,45 +53,45 @@ func startBroker(n *Node) (*broker, error) {
 	b.lifecycle = newLifecycle(n.cfg, n.source, n.log)
 	b.lifecycle.cluster, b.lifecycle.directory = n.dir.ClusterID(), n.dir.ID()
 	b.lifecycle.clean, b.lifecycle.listeners = n.dir.CleanShutdownEpoch(), b.advertised
-	b.replicas = newReplicas(n.cfg.NodeID, n.clock, n.log, replicaConfig{
-		lagMax: n.cfg.ReplicaLagTimeMax, producerExpiry: n.cfg.ProducerIDExpiration,
-		fetchBackoff: n.cfg.ReplicaFetchBackoff, fetchMaxBytes: n.cfg.ReplicaFetchMaxBytes, rackAware: n.cfg.RackAwareReads,
-	})
-	b.replicas.events = n.events
-	var err error
-	if b.replicas.cuts, err = openCuts(n.cfg.LogDir); err != nil {
-		cancel()
-		return nil, err
-	}
-	b.writer = newLogWriter(n.clock, func(rs reports) { b.replicas.inbox.post(rs) }, b.fail)
-	b.isr = &isrSender{id: n.cfg.NodeID, forward: n.source.Forward, epoch: b.lifecycle.Epoch,
-		tell:  func(as isrAnswers) bool { return b.replicas.inbox.post(as) },
-		inbox: newMailbox[proposal](), done: make(chan struct{})}
-	b.replicas.writer, b.replicas.isr = b.writer, b.isr
-	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir, writer: b.writer,
-		replicas: b.replicas, epoch: b.lifecycle.Epoch, fail: b.fail, last: image.New()}
+	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir,
+		epoch: b.lifecycle.Epoch, fail: b.fail, last: image.New()}
 	b.applier.img.Store(image.New())
 	b.lifecycle.applied = b.applier.Followed
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
 		limit: int(n.cfg.ReplicaFetchResponseMaxBytes) + int(n.cfg.SocketRequestMaxBytes)}
-	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
-		Host: groupHost{b.replicas}, Clock: n.clock, Log: n.log})
-	b.applier.after = append(b.applier.after, b.groups.Apply)
-	b.replicas.startFn = func(s *source) { b.startFetcher(ctx, s) }
-	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, writer: b.writer, replicas: b.replicas,
-		fail: b.fail, done: make(chan struct{})}
-	if err := b.open(); err != nil {
+	err := b.open()
+	if err == nil {
+		b.replicas, err = startLoop(b.loopOptions())
+	}
+	if err != nil {
 		cancel()
 		return nil, err
 	}
+	b.applier.replicas = b.replicas
+	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
+		Host: groupHost{b.replicas}, Clock: n.clock, Log: n.log})
+	b.applier.after = append(b.applier.after, b.groups.Apply)
+	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, replicas: b.replicas,
+		fail: b.fail, done: make(chan struct{})}
 	b.run(ctx)
 	return b, nil
+}
+
+func (b *broker) loopOptions() loopOptions {
+	n, cfg := b.n, b.n.cfg
+	return loopOptions{
+		ID: cfg.NodeID, Clock: n.clock, Log: n.log, Observer: n.events, Dir: cfg.LogDir,
+		LagMax: cfg.ReplicaLagTimeMax, ProducerExpiry: cfg.ProducerIDExpiration,
+		Fetch: FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
+			TotalBytes: cfg.ReplicaFetchResponseMaxBytes, Backoff: cfg.ReplicaFetchBackoff, Limit: cfg.ReplicaSocketTimeout},
+		Dial: b.peers.Dial, Forward: n.source.Forward, Epoch: b.lifecycle.Epoch, Fail: n.fail,
+	}
 }
 
 // fail stops the node because of its log directory. Until somebody ends the
 // process, requests are told so.
 func (b *broker) fail(err error) {
-	b.replicas.inbox.post(offline{})
+	b.replicas.GoOffline()
 	b.n.fail(err)
 }
 
@@ -127,9 +124,6 @@ func (b *broker) addr() string {
 }
 
 func (b *broker) run(ctx context.Context) {
-	go b.replicas.run()
-	go b.writer.run()
-	go b.isr.run(ctx)
 	go b.janitor.run(ctx)
 	b.groups.Run()
 	b.api = b.newAPI()
@@ -188,19 +182,6 @@ func (b *broker) serverOptions() transport.Options {
 	return o
 }
 
-func (b *broker) startFetcher(ctx context.Context, s *source) {
-	cfg := b.n.cfg
-	f := &fetcher{s: s, dial: b.peers.Dial, epoch: b.lifecycle.Epoch, log: b.n.log,
-		tell: func(e event) bool { return b.replicas.inbox.post(e) },
-		cfg: fetcherConfig{
-			id: cfg.NodeID, waitMs: int32(cfg.ReplicaFetchWaitMax.Milliseconds()), minBytes: cfg.ReplicaFetchMinBytes,
-			maxBytes: cfg.ReplicaFetchMaxBytes, totalBytes: cfg.ReplicaFetchResponseMaxBytes,
-			backoff: cfg.ReplicaFetchBackoff, socketLimit: cfg.ReplicaSocketTimeout,
-		}}
-	b.fetchers.Add(1)
-	go func() { defer b.fetchers.Done(); f.run(ctx) }()
-}
-
 // lastAnswers is how long a stop waits for answers that are on their way; long
 // polls do not hold it up longer.
 const lastAnswers = 500 * time.Millisecond
@@ -223,47 +204,8 @@ func (b *broker) stop(ctx context.Context) {
 	b.unsubscribe()
 	<-b.lifecycle.done
 	<-b.janitor.done
-	b.replicas.do(func(l *replicas) { l.startFn = func(*source) {} })
-	b.fetchers.Wait()
-	<-b.isr.done
+	b.explaining.Wait()
+	b.replicas.StopFetching()
 	b.groups.Close()
-	b.replicas.do(func(l *replicas) {
-		b.hws = map[model.TopicPartition]model.Offset{}
-		for _, r := range l.all {
-			b.hws[r.tp()] = r.p.Marks().HW
-			l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
-			l.release(r)
-		}
-		l.wakeAll()
-	})
-	b.writer.close()
-	b.replicas.close()
-}
-
-func (b *broker) highWatermarks() map[model.TopicPartition]model.Offset { return b.hws }
-
-// ReplicaView is one replica for people.
-type ReplicaView struct {
-	TP   model.TopicPartition
-	View partition.View
-	// Serving says that a leader takes requests: its epoch is safe on disk.
-	Serving bool
-	Cuts    []cutLine
-	// Now is the loop's clock, which the times in View are readings of.
-	Now model.Time
-}
-
-// views describes the replicas of these topics, or of all.
-func (b *broker) views(topics []string) []ReplicaView {
-	var out []ReplicaView
-	b.replicas.do(func(l *replicas) {
-		for _, r := range l.all {
-			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
-				continue
-			}
-			out = append(out, ReplicaView{TP: r.tp(), View: r.p.View(), Serving: r.p.Serving(), Cuts: slices.Clone(r.cuts), Now: l.now})
-		}
-	})
-	slices.SortFunc(out, func(x, y ReplicaView) int { return x.TP.Compare(y.TP) })
-	return out
+	b.hws = b.replicas.Close()
 }

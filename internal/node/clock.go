@@ -6,13 +6,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
-// Clock is where a node reads the time: a monotonic reading for the cores, the
-// wall clock for record timestamps.
-type Clock interface {
-	Now() model.Time
-	Wall() model.Millis
-}
-
+// systemClock is the time of this machine.
 type systemClock struct{ origin time.Time }
 
 func newSystemClock() systemClock { return systemClock{origin: time.Now()} }

@@ -24,8 +24,8 @@ const (
 	maxCuts  = 10_000
 )
 
-// cutLine is one truncation in the file.
-type cutLine struct {
+// Cut is one truncation as it is accounted for (R13.3).
+type Cut struct {
 	TimeMs      int64              `json:"timeMs"`
 	Topic       string             `json:"topic"`
 	Partition   int32              `json:"partition"`
@@ -43,13 +43,13 @@ type cutLine struct {
 // before the log itself is cut: what was lost can always be told.
 type cutLog struct {
 	path string
-	byID map[string][]cutLine // the newest of each partition
+	byID map[string][]Cut // the newest of each partition
 }
 
 // openCuts reads the file. A torn last line is a truncation that did not
 // happen; an old file is cut down to its newest lines.
 func openCuts(dir string) (*cutLog, error) {
-	c := &cutLog{path: filepath.Join(dir, cutsFile), byID: map[string][]cutLine{}}
+	c := &cutLog{path: filepath.Join(dir, cutsFile), byID: map[string][]Cut{}}
 	f, err := os.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -58,12 +58,12 @@ func openCuts(dir string) (*cutLog, error) {
 		return nil, fmt.Errorf("open the account of truncations: %w", err)
 	}
 	defer f.Close()
-	var all []cutLine
+	var all []Cut
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	torn := false
 	for lines.Scan() {
-		var l cutLine
+		var l Cut
 		if json.Unmarshal(lines.Bytes(), &l) != nil {
 			torn = true
 			continue
@@ -94,10 +94,10 @@ func endsLine(f *os.File) bool {
 
 func cutKey(topicID string, partition int32) string { return fmt.Sprintf("%s/%d", topicID, partition) }
 
-func newest(l []cutLine, n int) []cutLine { return l[max(0, len(l)-n):] }
+func newest(l []Cut, n int) []Cut { return l[max(0, len(l)-n):] }
 
 // rewrite replaces the file.
-func (c *cutLog) rewrite(all []cutLine) error {
+func (c *cutLog) rewrite(all []Cut) error {
 	tmp := c.path + ".tmp"
 	f, err := os.Create(tmp)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *cutLog) rewrite(all []cutLine) error {
 }
 
 // write adds one line durably.
-func (c *cutLog) write(l cutLine) error {
+func (c *cutLog) write(l Cut) error {
 	text, err := json.Marshal(&l)
 	if err != nil {
 		return fmt.Errorf("account for a truncation: %w", err)
@@ -136,8 +136,8 @@ func (c *cutLog) write(l cutLine) error {
 }
 
 // of returns what is remembered of a partition.
-func (c *cutLog) of(id model.TopicIDPartition) []cutLine {
-	return append([]cutLine(nil), c.byID[cutKey(id.TopicID.String(), id.Partition)]...)
+func (c *cutLog) of(id model.TopicIDPartition) []Cut {
+	return append([]Cut(nil), c.byID[cutKey(id.TopicID.String(), id.Partition)]...)
 }
 
 // account writes a truncation down ahead of the job that carries it out. A cut
@@ -147,7 +147,7 @@ func (l *replicas) account(r *replica, c *partition.Cut) {
 	if c.From >= c.To {
 		return
 	}
-	line := cutLine{TimeMs: int64(l.wall), Topic: r.tp().Topic, Partition: r.tp().Partition,
+	line := Cut{TimeMs: int64(l.wall), Topic: r.tp().Topic, Partition: r.tp().Partition,
 		TopicID: r.hosted.ID.TopicID.String(), From: c.From, To: c.To, HW: c.HWBefore, BelowHW: c.BelowHW,
 		Epochs: cloneEpochs(c.Epochs), LeaderEpoch: c.LeaderEpoch, Rule: c.Rule}
 	r.cuts = newest(append(r.cuts, line), keptCuts)

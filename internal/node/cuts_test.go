@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
-func line(id model.UUID, from model.Offset) cutLine {
-	return cutLine{Topic: "t", TopicID: id.String(), Partition: 3, From: from, To: from + 1, Rule: "R4.11"}
+func line(id model.UUID, from model.Offset) Cut {
+	return Cut{Topic: "t", TopicID: id.String(), Partition: 3, From: from, To: from + 1, Rule: "R4.11"}
 }
 
 func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {

@@ -19,9 +19,9 @@ func (b *broker) explainReplicas(r *transport.Request) {
 	}
 	// The views are taken in the replicas loop, so the connection's reader only
 	// starts the work.
-	b.fetchers.Add(1)
+	b.explaining.Add(1)
 	go func() {
-		defer b.fetchers.Done()
+		defer b.explaining.Done()
 		body, err := explain.Encode(b.explain(req.Topics))
 		if err != nil {
 			r.CloseConn(err)
@@ -39,13 +39,13 @@ func (b raw) Layout(l *transport.Layout) error { l.Bytes(b); return nil }
 
 func (b *broker) explain(topics []string) explain.Replicas {
 	out := explain.Replicas{Broker: int32(b.n.cfg.NodeID), NowMs: int64(b.n.clock.Wall()), Partitions: []explain.Partition{}}
-	for _, v := range b.views(topics) {
+	for _, v := range b.replicas.Views(topics) {
 		out.Partitions = append(out.Partitions, explainPartition(v))
 	}
 	return out
 }
 
-func explainPartition(v ReplicaView) explain.Partition {
+func explainPartition(v View) explain.Partition {
 	w := v.View
 	p := explain.Partition{
 		Topic: v.TP.Topic, Partition: v.TP.Partition, Role: w.Role.String(),

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemark-log/tidemark/internal/core/image"
-	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
@@ -178,23 +176,14 @@ func TestNobodyIsExpectedForEver(t *testing.T) {
 	if len(c.expected) != 2 || len(c.expected[2]) != 1 {
 		t.Fatalf("expected after a replica left: %v", c.expected)
 	}
-	c.wait(c.cfg.lagMax)
+	c.wait(c.opts.LagMax)
 	if len(c.expected) != 0 {
-		t.Errorf("expected after %v: %v", c.cfg.lagMax, c.expected)
+		t.Errorf("expected after %v: %v", c.opts.LagMax, c.expected)
 	}
 	f := fetchOf(2, 500*time.Millisecond, 1, 0, stays)
 	c.ask(f)
 	c.wait(expectWait)
 	f.waits(t)
-}
-
-// fence is the image event that fences a broker.
-func fence(id model.BrokerID) *imageEvent {
-	recs := []metalog.Record{}
-	for b := model.BrokerID(1); b <= 3; b++ {
-		recs = append(recs, &metalog.RegisterBroker{BrokerID: b, BrokerEpoch: model.BrokerEpoch(10 * b), Fenced: b == id})
-	}
-	return &imageEvent{peers: peersOf(image.New().Apply(recs, 3, 1))}
 }
 
 func TestNothingWaitsForABrokerThatWasFenced(t *testing.T) {
@@ -207,6 +196,6 @@ func TestNothingWaitsForABrokerThatWasFenced(t *testing.T) {
 	c.settle()
 	c.ask(fetchOf(2, 0, 1, 1, r))
 	w.answers(t, 1) // broker 3 is about to join
-	c.turn(fence(3))
+	c.turn(call((&Change{Peers: partition.Peers{1: {Epoch: 10}, 2: {Epoch: 20}, 3: {Epoch: 30, Fenced: true}}}).turn))
 	w.answers(t, 1, model.None)
 }

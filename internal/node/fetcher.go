@@ -30,8 +30,9 @@ const firstRedial = 20 * time.Millisecond
 // the numbers of the fetch session (KIP-227). What is asked for comes from the
 // replicas loop, what came back goes there.
 type fetcher struct {
+	id    model.BrokerID
 	s     *source
-	cfg   fetcherConfig
+	cfg   FetchOptions
 	dial  func(ctx context.Context, id model.BrokerID) (*transport.Client, error)
 	epoch func() model.BrokerEpoch
 	tell  func(event) bool
@@ -45,15 +46,20 @@ type fetcher struct {
 	resp          kmsg.FetchResponse
 }
 
-// fetcherConfig is what a fetcher takes from the broker's configuration.
-type fetcherConfig struct {
-	id          model.BrokerID
-	waitMs      int32
-	minBytes    int32
-	maxBytes    int32 // per partition
-	totalBytes  int32 // per response
-	backoff     time.Duration
-	socketLimit time.Duration
+// FetchOptions are the replica.fetch settings.
+type FetchOptions struct {
+	Wait           time.Duration
+	MinBytes       int32
+	PartitionBytes int32
+	TotalBytes     int32 // of a response
+	Backoff        time.Duration
+	Limit          time.Duration // for an answer
+}
+
+func (l *replicas) startFetcher(ctx context.Context, s *source) {
+	f := &fetcher{id: l.id, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
+		tell: func(e event) bool { return l.inbox.post(e) }}
+	l.fetchers.Go(func() { f.run(ctx) })
 }
 
 // run is the fetcher's goroutine; it ends with ctx.
@@ -97,7 +103,7 @@ func (f *fetcher) lost(ctx context.Context, err error) {
 		f.client = nil
 	}
 	f.session, f.sessionEpoch = 0, 0
-	f.pause = min(max(2*f.pause, firstRedial), f.cfg.backoff)
+	f.pause = min(max(2*f.pause, firstRedial), f.cfg.Backoff)
 	select {
 	case <-time.After(f.pause):
 	case <-ctx.Done():
@@ -113,7 +119,7 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 		}
 		f.client = c
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.cfg.socketLimit)
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.Limit)
 	defer cancel()
 	ev := &fetched{s: f.s}
 	if len(plan.asks) > 0 {
@@ -155,8 +161,8 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 func (f *fetcher) request(plan fetchPlan) *kmsg.FetchRequest {
 	req := kmsg.NewPtrFetchRequest()
 	req.Version = fetchVersion
-	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(f.cfg.id), int64(f.epoch())
-	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = f.cfg.waitMs, f.cfg.minBytes, f.cfg.totalBytes
+	req.ReplicaState.ID, req.ReplicaState.Epoch = int32(f.id), int64(f.epoch())
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(f.cfg.Wait.Milliseconds()), f.cfg.MinBytes, f.cfg.TotalBytes
 	if len(plan.asks) > 0 {
 		req.MaxWaitMillis = 0 // the answers wait for this request
 	}
@@ -176,7 +182,7 @@ func (f *fetcher) request(plan fetchPlan) *kmsg.FetchRequest {
 		part.CurrentLeaderEpoch = int32(p.pos.LeaderEpoch)
 		part.FetchOffset, part.LogStartOffset = int64(p.pos.Offset), int64(p.pos.LogStart)
 		part.LastFetchedEpoch = int32(p.pos.LastEpoch)
-		part.PartitionMaxBytes = f.cfg.maxBytes
+		part.PartitionMaxBytes = f.cfg.PartitionBytes
 		t.Partitions = append(t.Partitions, part)
 	}
 	for _, id := range plan.forget {
@@ -259,7 +265,7 @@ func bounds(a planPart, start, end map[model.TopicPartition]listed) fetchedBound
 // list asks for one bound of each partition.
 func (f *fetcher) list(ctx context.Context, asks []planPart, timestamp int64) (map[model.TopicPartition]listed, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
-	req.Version, req.ReplicaID = listVersion, int32(f.cfg.id)
+	req.Version, req.ReplicaID = listVersion, int32(f.id)
 	for _, a := range asks {
 		t := kmsg.NewListOffsetsRequestTopic()
 		t.Topic = a.tp.Topic

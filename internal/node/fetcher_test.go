@@ -53,9 +53,9 @@ func startFetching(t *testing.T) *fetching {
 		}
 		r.CloseConn(errors.New("no answer"))
 	}))
-	f.fetcher = &fetcher{s: &source{leader: 2, plans: make(chan fetchPlan, 1)}, log: slog.New(slog.DiscardHandler),
+	f.fetcher = &fetcher{id: 1, s: &source{leader: 2, plans: make(chan fetchPlan, 1)}, log: slog.New(slog.DiscardHandler),
 		epoch: func() model.BrokerEpoch { return 10 }, tell: func(e event) bool { f.events <- e; return true },
-		cfg: fetcherConfig{id: 1, waitMs: 500, minBytes: 1, maxBytes: 1 << 20, totalBytes: 10 << 20, backoff: time.Second, socketLimit: 30 * time.Second},
+		cfg: FetchOptions{Wait: 500 * time.Millisecond, MinBytes: 1, PartitionBytes: 1 << 20, TotalBytes: 10 << 20, Backoff: time.Second, Limit: 30 * time.Second},
 		dial: func(ctx context.Context, _ model.BrokerID) (*transport.Client, error) {
 			if f.down {
 				f.at = append(f.at, time.Now())

@@ -87,17 +87,14 @@ func (b *broker) scrape(reg *metrics.Registry) []metrics.Marks {
 	var out []metrics.Marks
 	var c metrics.ReplicaCounts
 	img := b.applier.Image()
-	b.replicas.do(func(l *replicas) {
-		reg.Traffic.SetParked(l.produces.Len(), l.fetches.Len())
-		for _, r := range l.all {
-			v := r.p.View()
-			count(&c, v, img.Partition(r.hosted.ID.TopicID, r.hosted.ID.Partition))
-			m := v.Marks
-			out = append(out, metrics.Marks{Topic: r.tp().Topic, Partition: r.tp().Partition, Leader: v.Role == partition.Leader,
-				LogStart: int64(m.LogStart), HW: int64(m.HW), LEO: int64(m.LEO), LastStable: int64(m.LSO),
-				Bytes: r.log.Size(), InSync: len(v.ISR)})
-		}
-	})
+	reg.Traffic.SetParked(b.replicas.Parked())
+	for _, r := range b.replicas.Views(nil) {
+		v, m := r.View, r.View.Marks
+		count(&c, v, img.Partition(r.Hosted.ID.TopicID, r.Hosted.ID.Partition))
+		out = append(out, metrics.Marks{Topic: r.TP.Topic, Partition: r.TP.Partition, Leader: v.Role == partition.Leader,
+			LogStart: int64(m.LogStart), HW: int64(m.HW), LEO: int64(m.LEO), LastStable: int64(m.LSO),
+			Bytes: r.Hosted.Log.Size(), InSync: len(v.ISR)})
+	}
 	reg.Replication.Set(c)
 	return out
 }

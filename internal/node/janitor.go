@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/config"
-	"github.com/tidemark-log/tidemark/internal/core/model"
-	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -15,7 +13,6 @@ type janitor struct {
 	cfg      *config.Config
 	clock    Clock
 	dir      *storage.Dir
-	writer   *logWriter
 	replicas *replicas
 	fail     func(error)
 	done     chan struct{}
@@ -32,7 +29,7 @@ func (j *janitor) run(ctx context.Context) {
 		{every: j.cfg.HWCheckpoint, do: j.checkpointHW},
 		{every: j.cfg.RecoveryCheckpoint, do: j.dir.CheckpointRecovery},
 		{every: j.cfg.LogStartCheckpoint, do: j.dir.CheckpointLogStart},
-		{every: j.cfg.RetentionCheck, do: j.retention},
+		{every: j.cfg.RetentionCheck, do: func() error { j.replicas.Retain(); return nil }},
 		{every: flushCheck, do: j.flushDue},
 	}
 	for i := range due {
@@ -83,17 +80,8 @@ func (d *duty) doIfDue() error {
 
 // checkpointHW writes the high watermarks if one moved (R8.16).
 func (j *janitor) checkpointHW() error {
-	hws := map[model.TopicPartition]model.Offset{}
-	changed := false
-	j.replicas.do(func(l *replicas) {
-		for _, r := range l.all {
-			hw := r.p.Marks().HW
-			hws[r.tp()] = hw
-			changed = changed || hw != r.checkpointed
-			r.checkpointed = hw
-		}
-	})
-	if !changed {
+	hws, moved := j.replicas.HighWatermarks()
+	if !moved {
 		return nil
 	}
 	return j.dir.CheckpointHW(hws)
@@ -105,50 +93,13 @@ func (j *janitor) flushDue() error {
 		if !log.FlushDue(j.clock.Wall()) {
 			continue
 		}
-		if err := j.writer.do(func() error {
+		if err := j.replicas.Write(func() error {
 			if j.dir.Log(log.TP()) != log {
 				return nil
 			}
 			return log.Flush(j.clock.Wall())
 		}); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// retention deletes old segments below the high watermark and tells the cores
-// where their logs begin now (R8.17).
-func (j *janitor) retention() error {
-	type item struct {
-		r  *replica
-		hw model.Offset
-	}
-	var items []item
-	j.replicas.do(func(l *replicas) {
-		for _, r := range l.all {
-			items = append(items, item{r, r.p.Marks().HW})
-		}
-	})
-	for _, it := range items {
-		before := it.r.log.Start()
-		var start model.Offset
-		if err := j.writer.do(func() error {
-			if j.dir.Log(it.r.tp()) != it.r.log {
-				start = before
-				return nil
-			}
-			var err error
-			start, err = it.r.log.ApplyRetention(j.clock.Wall(), it.hw)
-			return err
-		}); err != nil {
-			return err
-		}
-		if start != before {
-			j.replicas.do(func(l *replicas) {
-				l.step(it.r, &partition.LogStartMoved{To: start})
-				l.wakeAll()
-			})
 		}
 	}
 	return nil

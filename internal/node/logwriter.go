@@ -18,6 +18,7 @@ const (
 	jobRestart                   // drop everything and start at to, then report Truncated
 	jobEpochs                    // write the epoch checkpoint, then report EpochPersisted
 	jobRaiseStart                // move the log start, then report LogStartMoved
+	jobRetain                    // apply retention below to, then report LogStartMoved if it moved
 	jobCall                      // run call, which may touch any log
 	jobPass                      // report that all before it is done
 )
@@ -239,6 +240,12 @@ func (w *logWriter) carryOut(j *job) error {
 	case jobRaiseStart:
 		err = j.r.log.RaiseStart(j.to)
 		rep.end = j.to
+	case jobRetain:
+		before := j.r.log.Start()
+		if rep.end, err = j.r.log.ApplyRetention(w.clock.Wall(), j.to); err == nil && rep.end == before {
+			return nil
+		}
+		rep.kind = jobRaiseStart
 	case jobCall:
 		return j.call()
 	case jobPass:

@@ -22,7 +22,6 @@ type applier struct {
 	clock    Clock
 	log      *slog.Logger
 	dir      *storage.Dir
-	writer   *logWriter
 	replicas *replicas
 	epoch    func() model.BrokerEpoch // of our own registration; unknown before it
 	fail     func(error)
@@ -45,21 +44,19 @@ func (a *applier) apply(img *image.Image) {
 	delta := image.Diff(a.last, img)
 	a.img.Store(img)
 	a.last = img
-	ev := &imageEvent{applier: a}
+	var c Change
 	if len(delta.Brokers) > 0 {
-		ev.peers = peersOf(img)
+		c.Peers = peersOf(img)
 	}
 	err := a.remove(delta)
 	if err == nil {
-		err = a.collect(delta, ev)
+		err = a.collect(delta, &c)
 	}
 	if err != nil {
 		a.fail(err)
 		return
 	}
-	if !ev.empty() {
-		a.replicas.do(func(l *replicas) { ev.turn(l) })
-	}
+	a.replicas.Change(&c)
 	if err := a.sweep(img.End()); err != nil {
 		a.fail(err)
 		return
@@ -83,7 +80,7 @@ func (a *applier) sweep(end model.Offset) error {
 		if a.replicas.ByName(tp) != nil {
 			continue
 		}
-		if err := a.writer.do(func() error { return a.dir.Stray(tp) }); err != nil {
+		if err := a.replicas.Write(func() error { return a.dir.Stray(tp) }); err != nil {
 			return fmt.Errorf("set the log of %s aside: %w", tp, err)
 		}
 	}
@@ -104,31 +101,42 @@ func peersOf(img *image.Image) partition.Peers {
 }
 
 // collect opens the logs of what is new here and lists what changed.
-func (a *applier) collect(d *image.Delta, ev *imageEvent) error {
+func (a *applier) collect(d *image.Delta, c *Change) error {
+	a.configure(d, c)
 	for i := range d.Topics {
 		t := d.Topics[i].New
 		if t == nil {
 			continue
 		}
 		for _, n := range d.Topics[i].Partitions {
-			if err := a.changed(t, n, ev); err != nil {
+			if err := a.changed(t, n, c); err != nil {
 				return err
 			}
-		}
-	}
-	for _, c := range d.Configs {
-		if c.Resource == metalog.ResourceTopic {
-			if t := d.New.TopicByName(c.Name); t != nil {
-				ev.configs = append(ev.configs, t)
-			}
-		} else {
-			ev.allConfigs = true
 		}
 	}
 	return nil
 }
 
-func (a *applier) changed(t *image.Topic, n int32, ev *imageEvent) error {
+// configure lists the replicas whose topic's configs changed.
+func (a *applier) configure(d *image.Delta, c *Change) {
+	topics := map[string]bool{}
+	all := false
+	for i := range d.Configs {
+		topics[d.Configs[i].Name] = d.Configs[i].Resource == metalog.ResourceTopic
+		all = all || d.Configs[i].Resource != metalog.ResourceTopic
+	}
+	if len(d.Configs) == 0 {
+		return
+	}
+	for _, h := range a.replicas.Hosted() {
+		if all || topics[h.TP.Topic] {
+			cfg := a.topicConfig(h.TP.Topic)
+			c.Configured = append(c.Configured, Configured{Hosted: h, MinISR: cfg.MinISR, Log: logConfig(cfg)})
+		}
+	}
+}
+
+func (a *applier) changed(t *image.Topic, n int32, c *Change) error {
 	id := model.TopicIDPartition{TopicID: t.ID, Partition: n}
 	p := t.Partitions[n]
 	if !hosts(p.Replicas, a.id) {
@@ -137,11 +145,11 @@ func (a *applier) changed(t *image.Topic, n int32, ev *imageEvent) error {
 	h := a.replicas.ByID(id)
 	if h == nil {
 		var err error
-		if h, err = a.open(model.TopicPartition{Topic: t.Name, Partition: n}, id, ev); err != nil {
+		if h, err = a.open(model.TopicPartition{Topic: t.Name, Partition: n}, id, c); err != nil {
 			return err
 		}
 	}
-	ev.assigned = append(ev.assigned, assigned{h: h, p: p})
+	c.Assigned = append(c.Assigned, Assigned{Hosted: h, To: p})
 	return nil
 }
 
@@ -156,10 +164,10 @@ func hosts(replicas []model.BrokerID, id model.BrokerID) bool {
 
 // open finds or makes the log of a replica. A log that belongs to an earlier
 // topic of the same name is set aside first.
-func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, ev *imageEvent) (*api.Hosted, error) {
+func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *Change) (*api.Hosted, error) {
 	cfg := a.topicConfig(tp.Topic)
 	var log *storage.Log
-	err := a.writer.do(func() error {
+	err := a.replicas.Write(func() error {
 		var err error
 		if old := a.dir.Log(tp); old != nil {
 			if old.TopicID() == id.TopicID {
@@ -181,7 +189,7 @@ func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, ev *i
 		return nil, fmt.Errorf("open the log of %s: %w", tp, err)
 	}
 	h := &api.Hosted{TP: tp, ID: id, Log: log}
-	ev.opened = append(ev.opened, opened{h: h, minISR: cfg.MinISR})
+	c.Opened = append(c.Opened, Opened{Hosted: h, MinISR: cfg.MinISR})
 	return h, nil
 }
 
@@ -210,15 +218,9 @@ func (a *applier) remove(d *image.Delta) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	a.replicas.do(func(l *replicas) {
-		for _, h := range gone {
-			l.drop(h)
-		}
-		l.wakeAll()
-		l.order()
-	})
+	a.replicas.Drop(gone)
 	for _, h := range gone {
-		if err := a.writer.do(func() error { return a.dir.Delete(h.TP) }); err != nil {
+		if err := a.replicas.Write(func() error { return a.dir.Delete(h.TP) }); err != nil {
 			return fmt.Errorf("delete the log of %s: %w", h.TP, err)
 		}
 	}
@@ -230,146 +232,6 @@ func topicOf(t *image.TopicDelta) *image.Topic {
 		return t.New
 	}
 	return t.Old
-}
-
-// imageEvent is what one image changes for the replicas loop.
-type imageEvent struct {
-	applier    *applier
-	peers      partition.Peers
-	opened     []opened
-	assigned   []assigned
-	configs    []*image.Topic
-	allConfigs bool
-}
-
-type opened struct {
-	h      *api.Hosted
-	minISR int
-}
-
-type assigned struct {
-	h *api.Hosted
-	p *image.Partition
-}
-
-func (e *imageEvent) empty() bool {
-	return e.peers == nil && len(e.opened) == 0 && len(e.assigned) == 0 && len(e.configs) == 0 && !e.allConfigs
-}
-
-func (e *imageEvent) turn(l *replicas) {
-	if e.peers != nil {
-		l.peers = e.peers
-		defer l.lookAgain()
-	}
-	for _, o := range e.opened {
-		l.host(o)
-	}
-	// A raised minimum counts before an ISR that was shrunk under it does.
-	e.configure(l)
-	// Leaders first, then followers (R4.1).
-	for _, leading := range [...]bool{true, false} {
-		for _, as := range e.assigned {
-			if (as.p.Leader == l.id) == leading {
-				l.assign(as)
-			}
-		}
-	}
-	l.wakeAll()
-}
-
-// lookAgain tries the marks of every leader with other peers: a high watermark
-// or a deletion does not wait for a broker that was fenced (R3.21, R3.27).
-func (l *replicas) lookAgain() {
-	for _, r := range l.all {
-		if r.p.Role() == partition.Leader {
-			l.step(r, &l.in.tick)
-			l.wakes = append(l.wakes, pendingWake{r, partition.WakeDelete})
-		}
-	}
-	l.wakeAll()
-}
-
-// host takes a replica in with what its log was found to hold.
-func (l *replicas) host(o opened) {
-	log := o.h.Log
-	end, pos := log.End()
-	r := &replica{hosted: o.h, log: log, checkpointed: log.CheckpointedHW(), cuts: l.cuts.of(o.h.ID)}
-	r.p = partition.New(partition.Config{
-		ID: l.id, LagMax: l.cfg.lagMax, MinISR: o.minISR, ProducerExpiry: l.cfg.producerExpiry, Peers: &l.peers,
-		LEO: end, LEOPos: pos, HW: log.CheckpointedHW(), LogStart: log.Start(),
-		Epochs: log.Epochs(), Producers: log.Producers(),
-	})
-	o.h.Owner = r
-	o.h.Generation.Store(r.p.Generation())
-	l.all[o.h.ID] = r
-	l.hosted.add(o.h)
-	if l.offline {
-		l.goOffline(r)
-	}
-}
-
-// drop stops a replica and answers what waits for it.
-func (l *replicas) drop(h *api.Hosted) {
-	r, ok := h.Owner.(*replica)
-	if !ok || l.all[h.ID] != r {
-		return
-	}
-	l.leave(r)
-	l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
-	l.release(r)
-	if r.flying != nil { // what its log still takes will not be reported to a core
-		l.jobs = append(l.jobs, job{kind: jobPass, r: r})
-	}
-	delete(l.all, h.ID)
-	l.forgetExpected(r)
-	l.hosted.remove(h)
-	h.Gone.Store(true)
-}
-
-// assign tells a replica what the metadata log says about its partition.
-func (l *replicas) assign(as assigned) {
-	r := as.h.Owner.(*replica)
-	_, before := r.p.Leader()
-	rd := l.step(r, &partition.Assign{
-		Leader: as.p.Leader, LeaderEpoch: as.p.LeaderEpoch, PartitionEpoch: as.p.PartitionEpoch,
-		Replicas: as.p.Replicas, ISR: as.p.ISR, Recovering: as.p.Recovering,
-	})
-	if rd.Err != model.None && !r.stopped() {
-		l.log.Error("metadata that cannot be true is ignored", "partition", r.tp().String(), "leader", int32(as.p.Leader),
-			"leaderEpoch", int32(as.p.LeaderEpoch), "isr", as.p.ISR)
-	}
-	r.epoch = as.p.PartitionEpoch
-	if a := r.answer; a != nil && a.PartitionEpoch <= r.epoch {
-		r.answer = nil
-		l.step(r, a)
-	}
-	l.release(r)
-	if as.p.Leader == l.id && as.p.LeaderEpoch > before {
-		l.expect(r, as.p.Replicas)
-	}
-}
-
-// configure hands changed topic configs to the cores and the logs.
-func (e *imageEvent) configure(l *replicas) {
-	for _, t := range e.configs {
-		for n := range t.Partitions {
-			if r := l.all[model.TopicIDPartition{TopicID: t.ID, Partition: int32(n)}]; r != nil {
-				e.configureOne(l, r)
-			}
-		}
-	}
-	if e.allConfigs {
-		for _, r := range l.all {
-			e.configureOne(l, r)
-		}
-	}
-}
-
-func (e *imageEvent) configureOne(l *replicas, r *replica) {
-	cfg := e.applier.topicConfig(r.tp().Topic)
-	l.step(r, &partition.Configure{MinISR: cfg.MinISR})
-	log := r.log
-	l.jobs = append(l.jobs, job{kind: jobCall, call: func() error { log.SetConfig(logConfig(cfg)); return nil }})
 }
 
 // brokerDefaults are the broker-level keys that a topic's configs fall back to:

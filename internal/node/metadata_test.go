@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -22,9 +25,8 @@ import (
 // replicas loop and the log writer run. Its logs lie in memory.
 type hosting struct {
 	*applier
-	files   vfs.FS
-	sources map[model.BrokerID]*source // leaders that something was fetched from
-	failed  error
+	files  vfs.FS
+	failed error
 }
 
 func host(t *testing.T) *hosting { return hostOn(t, vfs.NewMem()) }
@@ -40,20 +42,18 @@ func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hosting{files: fs, sources: map[model.BrokerID]*source{}}
-	l := newReplicas(1, clock, log, replicaConfig{lagMax: time.Minute})
-	if l.cuts, err = openCuts(t.TempDir()); err != nil {
+	h := &hosting{files: fs}
+	fail := func(err error) { h.failed = err }
+	l, err := startLoop(loopOptions{ID: 1, Clock: clock, Log: log, Observer: silent{}, Dir: t.TempDir(), LagMax: time.Minute, Fail: fail,
+		Dial: func(context.Context, model.BrokerID) (*transport.Client, error) {
+			return nil, errors.New("nobody listens")
+		}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	l.startFn = func(s *source) { h.sources[s.leader] = s }
-	fail := func(err error) { h.failed = err }
-	l.events, l.isr = silent{}, &isrSender{inbox: newMailbox[proposal]()}
-	l.writer = newLogWriter(clock, func(rs reports) { l.inbox.post(rs) }, fail)
-	h.applier = &applier{id: 1, cfg: cfg, clock: clock, log: log, dir: dir, writer: l.writer, replicas: l,
+	h.applier = &applier{id: 1, cfg: cfg, clock: clock, log: log, dir: dir, replicas: l,
 		epoch: func() model.BrokerEpoch { return 0 }, fail: fail, last: image.New()}
-	go l.run()
-	go l.writer.run()
-	t.Cleanup(func() { l.close(); l.writer.close(); dir.Close() })
+	t.Cleanup(func() { l.StopFetching(); l.Close(); dir.Close() })
 	return h
 }
 
@@ -123,7 +123,7 @@ func TestAReplicaThatLeavesTakesItsUnwrittenAppendsAlong(t *testing.T) {
 				synctest.Wait()
 				to := h.replicas.ByName(model.TopicPartition{Topic: "orders"})
 				hold := make(chan struct{})
-				h.replicas.inbox.post(call(func(*replicas) { <-hold }))
+				h.replicas.Produce(&api.Produce{Stored: func() {}, Done: func() { <-hold }})
 				synctest.Wait() // the loop is busy: what follows comes in one turn
 				w := h.produce(to)
 				go h.become(leave.records...)

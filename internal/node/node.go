@@ -240,11 +240,11 @@ func (n *Node) Image() *image.Image { return n.source.Image() }
 func (n *Node) Active() (model.BrokerID, model.Epoch) { return n.source.Active() }
 
 // Views describes every replica hosted here, sorted by partition.
-func (n *Node) Views() []ReplicaView {
+func (n *Node) Views() []View {
 	if n.broker == nil {
 		return nil
 	}
-	return n.broker.views(nil)
+	return n.broker.replicas.Views(nil)
 }
 
 // Forward has the active controller answer req.
@@ -280,7 +280,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	err := n.source.Close()
 	epoch := model.UnknownBrokerEpoch
 	if n.broker != nil {
-		if herr := n.dir.CheckpointHW(n.broker.highWatermarks()); herr != nil {
+		if herr := n.dir.CheckpointHW(n.broker.hws); herr != nil {
 			err = errors.Join(err, herr)
 		}
 		epoch = n.broker.lifecycle.Epoch()

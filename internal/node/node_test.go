@@ -148,20 +148,19 @@ func TestAFailedLogDirectoryFailsTheNode(t *testing.T) {
 	}
 	defer n.Kill()
 	<-n.Ready()
-	gone := errors.New("the disk is gone")
-	n.broker.writer.inbox.post(job{kind: jobCall, call: func() error { return gone }})
+	if err := os.RemoveAll(o.Config.LogDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.dir.CheckpointHW(nil); err == nil {
+		t.Fatal("a folder that is gone takes a checkpoint")
+	}
 	select {
 	case <-n.Failed():
 	case <-time.After(10 * time.Second):
 		t.Fatal("the node goes on")
 	}
-	if !errors.Is(n.Err(), gone) {
-		t.Errorf("the node fails with %v", n.Err())
-	}
-	off := false
-	n.broker.replicas.do(func(l *replicas) { off = l.offline })
-	if !off {
-		t.Error("the replicas do not know of it")
+	if err := n.Err(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the node fails with %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
 func TestAPlanNamesOnlyWhatChanged(t *testing.T) {
@@ -192,5 +193,41 @@ func TestAnAnswerOfAnEarlierEpochIsNoAnswerToAQuestion(t *testing.T) {
 	c.settle()
 	if p, ok := c.wish(s, false); !ok || names(p.parts) != "a" || p.parts[0].pos.Offset != 0 {
 		t.Fatalf("the plan of the new epoch: %+v, %v", p, ok)
+	}
+}
+
+func TestRetentionKeepsItsPlaceAmongTruncations(t *testing.T) {
+	c := newCrank(t)
+	r := c.followed(0)
+	cfg := storage.DefaultLogConfig()
+	cfg.RetentionMs = 1000
+	c.turn(call((&Change{Configured: []Configured{{Hosted: r.hosted, MinISR: 1, Log: cfg}}}).turn))
+	s := c.sourceOf(2)
+	c.wish(s, true)
+	part := batchesFor(r, 3)
+	part.resp.HW = 3
+	c.turn(answerOf(s, part))
+	c.settle()
+	c.wish(s, false)
+	c.turn(call((*replicas).retain))
+	c.turn(answerOf(s, fetchedPart{id: r.hosted.ID, resp: partition.FetchResponse{Diverging: model.EpochEnd{Epoch: 0, End: 0}}}))
+	c.write()
+	if start, leo := r.log.Start(), r.log.LEO(); start != 0 || leo != 0 {
+		t.Fatalf("the log is [%d, %d) after both", start, leo)
+	}
+	c.tell()
+	if m := r.p.Marks(); m.LogStart != 0 || m.LEO != 0 {
+		t.Errorf("marks %+v", m)
+	}
+	c.settle()
+	c.wish(s, false)
+	part = batchesFor(r, 3)
+	part.resp.HW = 3
+	c.turn(answerOf(s, part))
+	c.settle()
+	c.turn(call((*replicas).retain))
+	c.settle()
+	if m := r.p.Marks(); m.LogStart != 3 || r.log.Start() != 3 {
+		t.Errorf("after retention: marks %+v, the log starts at %d", m, r.log.Start())
 	}
 }

@@ -8,30 +8,9 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 )
 
-// queries answers what api asks of the partitions hosted here.
-type queries struct{ l *replicas }
-
-// in runs f in the loop and waits for it as long as ctx lasts.
-func (q queries) in(ctx context.Context, f func(l *replicas)) {
-	ran := make(chan struct{})
-	if !q.l.inbox.post(call(func(l *replicas) { f(l); close(ran) })) {
-		return
-	}
-	select {
-	case <-ran:
-	case <-q.l.done:
-	case <-ctx.Done():
-		// The loop may still run f: the answers are the caller's only once it has.
-		select {
-		case <-ran:
-		case <-q.l.done:
-		}
-	}
-}
-
 // Bounds answers what ListOffsets may see (R9.5, R9.6).
-func (q queries) Bounds(ctx context.Context, asks []api.BoundQuery) {
-	q.in(ctx, func(*replicas) {
+func (l *replicas) Bounds(_ context.Context, asks []api.BoundQuery) {
+	l.do(func(*replicas) {
 		for i := range asks {
 			bound(&asks[i])
 		}
@@ -57,8 +36,8 @@ func bound(a *api.BoundQuery) {
 }
 
 // EpochEnds answers OffsetForLeaderEpoch (R4.23).
-func (q queries) EpochEnds(ctx context.Context, asks []api.EpochQuery) {
-	q.in(ctx, func(*replicas) {
+func (l *replicas) EpochEnds(_ context.Context, asks []api.EpochQuery) {
+	l.do(func(*replicas) {
 		for i := range asks {
 			a := &asks[i]
 			a.End, a.Err = a.Hosted.Owner.(*replica).p.EndOfEpoch(a.Current, a.Epoch)
@@ -68,16 +47,16 @@ func (q queries) EpochEnds(ctx context.Context, asks []api.EpochQuery) {
 
 // DeleteRecords raises log starts and waits until the low watermarks have
 // followed (R3.27).
-func (q queries) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
+func (l *replicas) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
 	op := &deleteOp{asks: asks, done: make(chan struct{})}
-	if !q.l.inbox.post(op) {
+	if !l.inbox.post(op) {
 		return
 	}
 	select {
 	case <-op.done:
-	case <-q.l.done:
+	case <-l.done:
 	case <-ctx.Done():
-		q.in(context.Background(), func(l *replicas) {
+		l.do(func(l *replicas) {
 			if !op.over {
 				op.given = true
 				if len(op.waiting) > 0 {
@@ -87,7 +66,7 @@ func (q queries) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
 		})
 		select {
 		case <-op.done:
-		case <-q.l.done:
+		case <-l.done:
 		}
 	}
 }

@@ -40,7 +40,7 @@ type replica struct {
 	backoffs uint64
 	flying   *fetched // the answer whose bytes its log still takes
 
-	cuts []cutLine // what truncations removed here, the newest ones (R13.3)
+	cuts []Cut // what truncations removed here, the newest ones (R13.3)
 
 	checkpointed model.Offset // HW in the last checkpoint
 	ends         lastEnds

@@ -1,15 +1,21 @@
 package node
 
 import (
+	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
+	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
 // event is anything that happens to the replicas loop.
@@ -25,9 +31,9 @@ func (f call) turn(l *replicas) { f(l) }
 // all; bytes are carried by connections and the log writer.
 type replicas struct {
 	id      model.BrokerID
+	opts    loopOptions
 	clock   Clock
 	log     *slog.Logger
-	cfg     replicaConfig
 	inbox   *mailbox[event]
 	writer  *logWriter
 	isr     *isrSender
@@ -65,15 +71,37 @@ type replicas struct {
 	offline  bool
 	stopping atomic.Bool
 	done     chan struct{}
+
+	stopAsking context.CancelFunc // ends fetchers and the ISR sender
+	fetchers   sync.WaitGroup
 }
 
-// replicaConfig is what the loop takes from the broker's configuration.
-type replicaConfig struct {
-	lagMax         time.Duration
-	producerExpiry time.Duration
-	fetchBackoff   time.Duration
-	fetchMaxBytes  int32
-	rackAware      bool
+// loopOptions are what a loop works with.
+type loopOptions struct {
+	ID       model.BrokerID
+	Clock    Clock
+	Log      *slog.Logger
+	Observer Observer
+	Dir      string // where truncations are accounted for
+
+	LagMax         time.Duration // replica.lag.time.max.ms
+	ProducerExpiry time.Duration
+	Fetch          FetchOptions
+
+	// Dial connects to another broker, Forward has the active controller answer,
+	// Epoch is that of this broker's registration.
+	Dial    func(ctx context.Context, id model.BrokerID) (*transport.Client, error)
+	Forward func(ctx context.Context, req kmsg.Request) (kmsg.Response, error)
+	Epoch   func() model.BrokerEpoch
+	// Fail is told, once, that a write failed and the replicas are offline.
+	Fail func(error)
+}
+
+// Clock is where the loop reads the time: a monotonic reading for the cores, the
+// wall clock for record timestamps.
+type Clock interface {
+	Now() model.Time
+	Wall() model.Millis
 }
 
 // pendingWake asks for a look at the waiters of a replica.
@@ -100,22 +128,83 @@ type Observer interface {
 	Cut(tp model.TopicPartition, c partition.Cut)
 }
 
-func newReplicas(id model.BrokerID, clock Clock, log *slog.Logger, cfg replicaConfig) *replicas {
+// startLoop opens the account of truncations and starts the loop, its log
+// writer and its ISR sender.
+func startLoop(o loopOptions) (*replicas, error) {
+	l, err := newReplicas(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stopAsking = cancel
+	l.startFn = func(s *source) { l.startFetcher(ctx, s) }
+	go l.run()
+	go l.writer.run()
+	go l.isr.run(ctx)
+	return l, nil
+}
+
+// newReplicas makes a loop whose owner turns it.
+func newReplicas(o loopOptions) (*replicas, error) {
+	cuts, err := openCuts(o.Dir)
+	if err != nil {
+		return nil, err
+	}
 	l := &replicas{
-		id: id, clock: clock, log: log, cfg: cfg, inbox: newMailbox[event](),
+		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts, inbox: newMailbox[event](),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
 		sources: map[model.BrokerID]*source{}, expected: map[model.BrokerID]map[*replica]model.Time{},
 		parked: map[model.BrokerID]map[*fetchOp]struct{}{},
 		done:   make(chan struct{}),
 	}
-	l.now = clock.Now()
+	l.writer = newLogWriter(o.Clock, func(rs reports) { l.inbox.post(rs) }, func(err error) {
+		l.GoOffline()
+		o.Fail(err)
+	})
+	l.isr = &isrSender{id: o.ID, forward: o.Forward, epoch: o.Epoch,
+		tell:  func(as isrAnswers) bool { return l.inbox.post(as) },
+		inbox: newMailbox[proposal](), done: make(chan struct{})}
+	l.now = l.clock.Now()
 	l.produces = purgatory.New[*replica](l.now)
 	l.fetches = purgatory.New[*replica](l.now)
 	l.deletes = purgatory.New[*replica](l.now)
-	l.nextTick = l.now.Add(cfg.lagMax / 2)
+	l.nextTick = l.now.Add(o.LagMax / 2)
 	l.hosted.init()
-	return l
+	return l, nil
 }
+
+// GoOffline answers everything with KAFKA_STORAGE_ERROR from here on: the log
+// directory failed.
+func (l *replicas) GoOffline() { l.inbox.post(offline{}) }
+
+// StopFetching ends what the loop asks of other nodes.
+func (l *replicas) StopFetching() {
+	l.stopAsking()
+	l.do(func(l *replicas) { l.startFn = func(*source) {} })
+	l.fetchers.Wait()
+	<-l.isr.done
+}
+
+// Close answers what waits, has written what was ordered, and ends the loop. It
+// returns the high watermarks, for the last checkpoint (R8.18).
+func (l *replicas) Close() map[model.TopicPartition]model.Offset {
+	hws := map[model.TopicPartition]model.Offset{}
+	l.do(func(l *replicas) {
+		for _, r := range l.all {
+			hws[r.tp()] = r.p.Marks().HW
+			l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
+			l.release(r)
+		}
+		l.wakeAll()
+	})
+	l.writer.close()
+	l.close()
+	return hws
+}
+
+// Write runs f in the log writer, between two of its orders: what f does to a
+// log is done ahead of what is ordered after it.
+func (l *replicas) Write(f func() error) error { return l.writer.do(f) }
 
 // run is the loop's goroutine. It ends when the inbox is closed and empty.
 func (l *replicas) run() {
@@ -159,7 +248,7 @@ func (l *replicas) expire() {
 	l.deletes.Advance(l.now)
 	l.timers.run(l.now)
 	if l.now >= l.nextTick {
-		l.nextTick = l.now.Add(l.cfg.lagMax / 2)
+		l.nextTick = l.now.Add(l.opts.LagMax / 2)
 		for _, r := range l.all {
 			l.step(r, &l.in.tick)
 		}
@@ -328,4 +417,11 @@ func (l *replicas) ByID(id model.TopicIDPartition) *api.Hosted {
 	l.hosted.mu.RLock()
 	defer l.hosted.mu.RUnlock()
 	return l.hosted.byID[id]
+}
+
+// Hosted lists the replicas hosted here.
+func (l *replicas) Hosted() []*api.Hosted {
+	l.hosted.mu.RLock()
+	defer l.hosted.mu.RUnlock()
+	return slices.Collect(maps.Values(l.hosted.byID))
 }

@@ -28,7 +28,7 @@ func (b *broker) newAPI() *api.API {
 	data.Init(cfg.FetchSessionSlots, func() int32 { return rand.Int32N(1<<31-2) + 1 })
 	a := api.New(api.Options{
 		ID: cfg.NodeID, ClusterID: b.n.dir.ClusterID(), Config: cfg, Features: supportedFeatures(),
-		Images: b.applier, Controller: b.n.source, Queries: queries{b.replicas}, Coordinator: groups{b.groups},
+		Images: b.applier, Controller: b.n.source, Queries: b.replicas, Coordinator: groups{b.groups},
 		Data: data, LogDir: b.logDir, Epoch: b.lifecycle.Epoch, Log: b.n.log,
 	})
 	a.Handle(explain.APIKey, b.explainReplicas)

@@ -24,12 +24,17 @@ type crank struct {
 	time   *stoppedClock
 	dir    *storage.Dir
 	told   []reports // what the log writer has to tell the loop
-	failed error
-	writes int  // writes to log segments
-	broken bool // writes to log segments fail
+	writes int       // writes to log segments
+	broken bool      // writes to log segments fail
 }
 
 var errDisk = errors.New("the disk is broken")
+
+// unheard is an Observer that nobody listens to.
+type unheard struct{}
+
+func (unheard) Reasons(model.TopicPartition, []partition.Reason) {}
+func (unheard) Cut(model.TopicPartition, partition.Cut)          {}
 
 // stoppedClock moves only when a test moves it.
 type stoppedClock struct{ now model.Time }
@@ -46,13 +51,13 @@ func newCrank(t *testing.T) *crank {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.dir.Close() })
-	l := newReplicas(1, c.time, slog.New(slog.DiscardHandler), replicaConfig{lagMax: 30 * time.Second, fetchBackoff: time.Second})
-	if l.cuts, err = openCuts(t.TempDir()); err != nil {
+	l, err := newReplicas(loopOptions{ID: 1, Clock: c.time, Log: slog.New(slog.DiscardHandler), Observer: unheard{}, Dir: t.TempDir(),
+		LagMax: 30 * time.Second, Fetch: FetchOptions{Backoff: time.Second}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	l.events, l.isr = silent{}, &isrSender{inbox: newMailbox[proposal]()}
 	l.startFn = func(*source) {}
-	l.writer = newLogWriter(c.time, func(rs reports) { c.told = append(c.told, rs) }, func(err error) { c.failed = err })
+	l.writer.tell = func(rs reports) { c.told = append(c.told, rs) }
 	l.peers = partition.Peers{1: {Epoch: 10}, 2: {Epoch: 20}, 3: {Epoch: 30}}
 	c.replicas = l
 	return c
@@ -115,7 +120,7 @@ func (c *crank) hosted(n byte) *replica {
 		c.t.Fatal(err)
 	}
 	h := &api.Hosted{TP: tp, ID: idOf(n), Log: log}
-	c.turn(call(func(l *replicas) { l.host(opened{h: h, minISR: 1}) }))
+	c.turn(call(func(l *replicas) { l.host(Opened{Hosted: h, MinISR: 1}) }))
 	return h.Owner.(*replica)
 }
 
@@ -127,13 +132,13 @@ func (c *crank) assigned(r *replica, leader model.BrokerID, epoch model.Epoch, i
 	}
 	p := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: isr, Leader: leader, LeaderEpoch: epoch,
 		PartitionEpoch: model.PartitionEpoch(epoch)}
-	c.turn(call(func(l *replicas) { l.assign(assigned{h: r.hosted, p: p}) }))
+	c.turn(call(func(l *replicas) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
 }
 
 // assignedAt changes the ISR of what broker 1 leads in epoch 1.
 func (c *crank) assignedAt(r *replica, version model.PartitionEpoch, isr ...model.BrokerID) {
 	p := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: isr, Leader: 1, LeaderEpoch: 1, PartitionEpoch: version}
-	c.turn(call(func(l *replicas) { l.assign(assigned{h: r.hosted, p: p}) }))
+	c.turn(call(func(l *replicas) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
 }
 
 // led returns a new partition that broker 1 leads and serves in epoch 1.

@@ -214,7 +214,7 @@ func (l *replicas) backoff(r *replica) {
 		return
 	}
 	r.delayed = true
-	r.pause = min(max(2*r.pause, firstRedial), l.cfg.fetchBackoff)
+	r.pause = min(max(2*r.pause, firstRedial), l.opts.Fetch.Backoff)
 	r.backoffs++
 	this := r.backoffs
 	l.timers.add(l.now.Add(r.pause), func() {

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+)
+
+// View is one replica for people.
+type View struct {
+	TP     model.TopicPartition
+	Hosted *api.Hosted
+	View   partition.View
+	// Serving says that a leader takes requests: its epoch is safe on disk.
+	Serving bool
+	Cuts    []Cut // the newest truncations
+	// Now is the loop's clock, which the times in View are readings of.
+	Now model.Time
+}
+
+// Views describes the replicas of these topics, or of all, sorted by partition.
+func (l *replicas) Views(topics []string) []View {
+	var out []View
+	l.do(func(l *replicas) {
+		for _, r := range l.all {
+			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
+				continue
+			}
+			out = append(out, View{TP: r.tp(), Hosted: r.hosted, View: r.p.View(), Serving: r.p.Serving(),
+				Cuts: slices.Clone(r.cuts), Now: l.now})
+		}
+	})
+	slices.SortFunc(out, func(x, y View) int { return x.TP.Compare(y.TP) })
+	return out
+}
+
+// Parked is how many requests wait in the purgatory.
+func (l *replicas) Parked() (produces, fetches int) {
+	l.do(func(l *replicas) { produces, fetches = l.produces.Len(), l.fetches.Len() })
+	return produces, fetches
+}
+
+// HighWatermarks returns those of all replicas, and whether one moved since the
+// last call.
+func (l *replicas) HighWatermarks() (hws map[model.TopicPartition]model.Offset, moved bool) {
+	hws = map[model.TopicPartition]model.Offset{}
+	l.do(func(l *replicas) {
+		for _, r := range l.all {
+			hw := r.p.Marks().HW
+			hws[r.tp()] = hw
+			moved = moved || hw != r.checkpointed
+			r.checkpointed = hw
+		}
+	})
+	return hws, moved
+}
+
+// Retain has retention applied to every log below its high watermark (R8.17).
+func (l *replicas) Retain() { l.do((*replicas).retain) }
+
+// retain orders it of the log writer, so that the core hears of it in its place
+// among truncations.
+func (l *replicas) retain() {
+	for _, r := range l.all {
+		l.jobs = append(l.jobs, job{kind: jobRetain, r: r, to: r.p.Marks().HW})
+	}
+}
