@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants acceptance failover bench bench-start
+.PHONY: build test mutants cases acceptance compat-kafka failover bench bench-start
 
 # One static binary in bin/.
 build:
@@ -13,9 +13,17 @@ test:
 mutants:
 	go test ./internal/core/coretest/mutants -mutants -v -timeout 60m
 
+# Every promise on a fake clock, with the long walks.
+cases:
+	go test ./compat/cases -full -timeout 60m
+
 # Real processes, foreign clients, killed leaders; minutes, not seconds.
 acceptance: build
 	go run ./compat/acceptance -binary bin/tidemark
+
+# Apache Kafka's own tools against three processes; KAFKA names the command that starts clusters and runs the tools.
+compat-kafka: build
+	go run ./compat/kafka -binary bin/tidemark
 
 # How long a killed leader is missed with Kafka's own timeouts, the active controller among the killed.
 failover: build
