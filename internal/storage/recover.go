@@ -345,11 +345,55 @@ func (r *loader) stateAt(at model.Offset) (*producers.State, error) {
 	if r.producers != nil && r.leo == at {
 		return r.producers, nil
 	}
-	state, from, err := r.l.newestSnapshot(at)
-	if err != nil {
-		return nil, err
+	return r.l.producersAt(r.segs, at)
+}
+
+// producersAt is the producer state at an offset from the newest good snapshot at
+// or below it, the batches right before that, and what the log adds since.
+func (l *Log) producersAt(segs []*segment, at model.Offset) (*producers.State, error) {
+	state, from, err := l.newestSnapshot(at)
+	if err == nil && state.Len() > 0 {
+		err = recall(segs, from, state)
 	}
-	return state, replay(r.segs, from, at, state)
+	if err == nil {
+		err = replay(segs, from, at, state)
+	}
+	return state, err
+}
+
+// recallTail is how many bytes before a snapshot are read again.
+const recallTail = 256 << 10
+
+// recall reads what comes right before a snapshot at an offset: the snapshot knows
+// one batch of each producer, but a client may send five again (R2.10, R2.16).
+// Where that part of the log cannot be read, less is known, and a retry of what is
+// forgotten is refused.
+func recall(segs []*segment, at model.Offset, state *producers.State) error {
+	first, left := len(segs), int64(recallTail)
+	for first > 0 && left > 0 {
+		if first--; segs[first].base < at {
+			left -= segs[first].size.Load()
+		}
+	}
+	tail := producers.New()
+	for i, s := range segs[first:] {
+		if s.base >= at {
+			break
+		}
+		from := int64(0)
+		if i == 0 {
+			from = max(0, -left)
+		}
+		err := s.foldFrom(func(w *walk) error { return s.near(w, keyPosition, from) }, at, tail)
+		switch {
+		case errors.Is(err, ErrCorrupt):
+			return nil
+		case err != nil:
+			return fmt.Errorf("recall producers of %s: %w", s, err)
+		}
+	}
+	state.Recall(tail)
+	return nil
 }
 
 // replay folds the batches of [from, to) into the state.
@@ -369,6 +413,14 @@ func replay(segs []*segment, from, to model.Offset, state *producers.State) erro
 }
 
 func (s *segment) replay(from, to model.Offset, state *producers.State) error {
+	return s.foldFrom(func(w *walk) error {
+		_, err := s.seek(w, from)
+		return err
+	}, to, state)
+}
+
+// foldFrom folds the batches from a place on, up to an offset, into the state.
+func (s *segment) foldFrom(place func(*walk) error, to model.Offset, state *producers.State) error {
 	f, err := s.log.acquire()
 	if err != nil {
 		return err
@@ -376,12 +428,14 @@ func (s *segment) replay(from, to model.Offset, state *producers.State) error {
 	defer s.log.release()
 	w := newWalk(f, 0, s.size.Load())
 	defer w.done()
-	h, err := s.seek(w, from)
-	for ; err == nil && h.Base < to; h, err = w.peek() {
-		if _, _, err := w.fold(h, state); err != nil {
-			return err
+	for err = place(w); err == nil; {
+		var h record.Header
+		if h, err = w.peek(); err != nil || h.Base >= to {
+			break
 		}
-		w.skip(h)
+		if _, _, err = w.fold(h, state); err == nil {
+			w.skip(h)
+		}
 	}
 	if errors.Is(err, errEnd) {
 		return nil

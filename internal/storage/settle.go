@@ -28,10 +28,7 @@ func (l *Log) loadSnapshot(name string) ([]producers.Entry, error) {
 
 // rebuildProducers makes the producer state of a log that was cut.
 func (l *Log) rebuildProducers() error {
-	state, from, err := l.newestSnapshot(l.leo)
-	if err == nil {
-		err = replay(l.segs, from, l.leo, state)
-	}
+	state, err := l.producersAt(l.segs, l.leo)
 	if err != nil {
 		return err
 	}

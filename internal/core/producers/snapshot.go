@@ -62,3 +62,18 @@ func (s *State) Restore(entries []Entry) {
 		s.byID[e.ID] = p
 	}
 }
+
+// Recall adds the batches that came before those of a snapshot. tail is the fold of
+// the log's last part below the snapshot's offset. A producer of which that says
+// something else stays as it is (R2.10, R2.16).
+func (s *State) Recall(tail *State) {
+	for id, p := range s.byID {
+		t := tail.byID[id]
+		if t == nil || t.epoch != p.epoch || t.count == 0 || p.count != 1 {
+			continue
+		}
+		if a, b := t.newest(), p.newest(); a.last == b.last && a.lastSequence == b.lastSequence && a.delta == b.delta {
+			p.batches, p.count, p.next = t.batches, t.count, t.next
+		}
+	}
+}

@@ -80,3 +80,38 @@ func BenchmarkCheckAndApply(b *testing.B) {
 		batch.BaseSequence, batch.Base = (batch.LastSequence()+1)&0x7fffffff, batch.Last()+1
 	}
 }
+
+// A snapshot to which the log's last part is added knows no retry that the state
+// it was taken of does not know, and knows all that lie in that part whole.
+func TestARecalledSnapshotKnowsTheRetriesInTheTail(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live, leo := New(), model.Offset(0)
+		var history []Batch
+		next, epochs := map[model.ProducerID]int32{}, map[model.ProducerID]int16{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			id := model.ProducerID(rapid.IntRange(0, 3).Draw(t, "id"))
+			if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
+				epochs[id]++
+				next[id] = 0
+			}
+			b := Batch{ID: id, Epoch: epochs[id], BaseSequence: next[id], Records: rapid.Int32Range(1, 3).Draw(t, "records"), Base: leo,
+				MaxTimestamp: model.Millis(leo)}
+			live.Apply(b)
+			history = append(history, b)
+			leo, next[id] = b.Last()+1, b.LastSequence()+1
+		}
+		from := rapid.IntRange(0, len(history)).Draw(t, "from")
+		tail, s := New(), New()
+		for _, b := range history[from:] {
+			tail.Apply(b)
+		}
+		s.Restore(live.Entries())
+		s.Recall(tail)
+		for i, b := range history {
+			was, is := live.Check(b, true), s.Check(b, true)
+			if is.Duplicate && is != was || i >= from && is != was {
+				t.Fatalf("batch %d of %d, recalled from %d: %+v, was %+v", i, len(history), from, is, was)
+			}
+		}
+	})
+}
