@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/node"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 )
 
 // Options says what cluster to run. Zero values take the defaults named here.
@@ -42,7 +43,7 @@ type Options struct {
 	// Delay is how long a byte is under way on a network in memory.
 	Delay  time.Duration
 	Log    *slog.Logger
-	Events node.Observer
+	Events replicas.Observer
 }
 
 // Cluster is a set of combined nodes in this process.

@@ -20,17 +20,19 @@ var floors = map[string]int{
 
 	"internal/controlplane": 4, "internal/api": 4, "internal/dumplog": 4, "internal/console": 4, "internal/coordinator": 4,
 
-	"internal/node": 5,
+	"internal/replicas": 5,
 
-	"internal/cluster": 6,
+	"internal/node": 6,
 
-	".": 7, "internal/sim": 7,
+	"internal/cluster": 7,
 
-	"tidetest": 8, "internal/cli": 8, "compat": 8, "bench": 8,
+	".": 8, "internal/sim": 8,
 
-	"internal/runner": 9,
+	"tidetest": 9, "internal/cli": 9, "compat": 9, "bench": 9,
 
-	"cmd": 10,
+	"internal/runner": 10,
+
+	"cmd": 11,
 
 	"internal/lint": 0,
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/explain"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -20,7 +21,7 @@ import (
 // broker is the loops of a node that hosts partitions.
 type broker struct {
 	n         *Node
-	replicas  *replicas
+	replicas  *replicas.Loop
 	lifecycle *lifecycle
 	applier   *applier
 	peers     *peers
@@ -61,7 +62,7 @@ func startBroker(n *Node) (*broker, error) {
 		limit: int(n.cfg.ReplicaFetchResponseMaxBytes) + int(n.cfg.SocketRequestMaxBytes)}
 	err := b.open()
 	if err == nil {
-		b.replicas, err = startLoop(b.loopOptions())
+		b.replicas, err = replicas.Start(b.loopOptions())
 	}
 	if err != nil {
 		cancel()
@@ -77,12 +78,12 @@ func startBroker(n *Node) (*broker, error) {
 	return b, nil
 }
 
-func (b *broker) loopOptions() loopOptions {
+func (b *broker) loopOptions() replicas.Options {
 	n, cfg := b.n, b.n.cfg
-	return loopOptions{
+	return replicas.Options{
 		ID: cfg.NodeID, Clock: n.clock, Log: n.log, Observer: n.events, Dir: cfg.LogDir,
 		LagMax: cfg.ReplicaLagTimeMax, ProducerExpiry: cfg.ProducerIDExpiration,
-		Fetch: FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
+		Fetch: replicas.FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
 			TotalBytes: cfg.ReplicaFetchResponseMaxBytes, Backoff: cfg.ReplicaFetchBackoff, Limit: cfg.ReplicaSocketTimeout},
 		Dial: b.peers.Dial, Forward: n.source.Forward, Epoch: b.lifecycle.Epoch, Fail: n.fail,
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/coordinator"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 )
 
 // groups is the group coordinator as api sees it.
@@ -22,7 +23,7 @@ func (g groups) Handle(r api.GroupRequest) {
 
 // groupHost is this broker as its coordinator sees it: the partitions of
 // __consumer_offsets in the replicas loop.
-type groupHost struct{ l *replicas }
+type groupHost struct{ l *replicas.Loop }
 
 func (h groupHost) find(partition int32) *api.Hosted {
 	return h.l.ByName(model.TopicPartition{Topic: coordinator.Topic, Partition: partition})

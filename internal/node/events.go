@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/metrics"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 )
 
 // events is told what the cores decided and what connections did. It writes
@@ -16,7 +17,7 @@ import (
 type events struct {
 	log     *slog.Logger
 	metrics *metrics.Registry // nil unless somebody may scrape
-	next    Observer
+	next    replicas.Observer
 }
 
 // Reasons takes the reasons of one decision (R13.2).

@@ -6,6 +6,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/explain"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -45,7 +46,7 @@ func (b *broker) explain(topics []string) explain.Replicas {
 	return out
 }
 
-func explainPartition(v View) explain.Partition {
+func explainPartition(v replicas.View) explain.Partition {
 	w := v.View
 	p := explain.Partition{
 		Topic: v.TP.Topic, Partition: v.TP.Partition, Role: w.Role.String(),

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
 // janitor does what is due from time to time: checkpoints, retention.
 type janitor struct {
 	cfg      *config.Config
-	clock    Clock
+	clock    replicas.Clock
 	dir      *storage.Dir
-	replicas *replicas
+	replicas *replicas.Loop
 	fail     func(error)
 	done     chan struct{}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -19,10 +20,10 @@ import (
 type applier struct {
 	id       model.BrokerID
 	cfg      *config.Config
-	clock    Clock
+	clock    replicas.Clock
 	log      *slog.Logger
 	dir      *storage.Dir
-	replicas *replicas
+	replicas *replicas.Loop
 	epoch    func() model.BrokerEpoch // of our own registration; unknown before it
 	fail     func(error)
 	after    []func(d *image.Delta) // called in order once the replicas follow
@@ -44,7 +45,7 @@ func (a *applier) apply(img *image.Image) {
 	delta := image.Diff(a.last, img)
 	a.img.Store(img)
 	a.last = img
-	var c Change
+	var c replicas.Change
 	if len(delta.Brokers) > 0 {
 		c.Peers = peersOf(img)
 	}
@@ -101,7 +102,7 @@ func peersOf(img *image.Image) partition.Peers {
 }
 
 // collect opens the logs of what is new here and lists what changed.
-func (a *applier) collect(d *image.Delta, c *Change) error {
+func (a *applier) collect(d *image.Delta, c *replicas.Change) error {
 	a.configure(d, c)
 	for i := range d.Topics {
 		t := d.Topics[i].New
@@ -118,7 +119,7 @@ func (a *applier) collect(d *image.Delta, c *Change) error {
 }
 
 // configure lists the replicas whose topic's configs changed.
-func (a *applier) configure(d *image.Delta, c *Change) {
+func (a *applier) configure(d *image.Delta, c *replicas.Change) {
 	topics := map[string]bool{}
 	all := false
 	for i := range d.Configs {
@@ -131,12 +132,12 @@ func (a *applier) configure(d *image.Delta, c *Change) {
 	for _, h := range a.replicas.Hosted() {
 		if all || topics[h.TP.Topic] {
 			cfg := a.topicConfig(h.TP.Topic)
-			c.Configured = append(c.Configured, Configured{Hosted: h, MinISR: cfg.MinISR, Log: logConfig(cfg)})
+			c.Configured = append(c.Configured, replicas.Configured{Hosted: h, MinISR: cfg.MinISR, Log: logConfig(cfg)})
 		}
 	}
 }
 
-func (a *applier) changed(t *image.Topic, n int32, c *Change) error {
+func (a *applier) changed(t *image.Topic, n int32, c *replicas.Change) error {
 	id := model.TopicIDPartition{TopicID: t.ID, Partition: n}
 	p := t.Partitions[n]
 	if !hosts(p.Replicas, a.id) {
@@ -149,7 +150,7 @@ func (a *applier) changed(t *image.Topic, n int32, c *Change) error {
 			return err
 		}
 	}
-	c.Assigned = append(c.Assigned, Assigned{Hosted: h, To: p})
+	c.Assigned = append(c.Assigned, replicas.Assigned{Hosted: h, To: p})
 	return nil
 }
 
@@ -164,7 +165,7 @@ func hosts(replicas []model.BrokerID, id model.BrokerID) bool {
 
 // open finds or makes the log of a replica. A log that belongs to an earlier
 // topic of the same name is set aside first.
-func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *Change) (*api.Hosted, error) {
+func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *replicas.Change) (*api.Hosted, error) {
 	cfg := a.topicConfig(tp.Topic)
 	var log *storage.Log
 	err := a.replicas.Write(func() error {
@@ -189,7 +190,7 @@ func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *Ch
 		return nil, fmt.Errorf("open the log of %s: %w", tp, err)
 	}
 	h := &api.Hosted{TP: tp, ID: id, Log: log}
-	c.Opened = append(c.Opened, Opened{Hosted: h, MinISR: cfg.MinISR})
+	c.Opened = append(c.Opened, replicas.Opened{Hosted: h, MinISR: cfg.MinISR})
 	return h, nil
 }
 

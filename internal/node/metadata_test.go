@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -44,7 +45,7 @@ func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	}
 	h := &hosting{files: fs}
 	fail := func(err error) { h.failed = err }
-	l, err := startLoop(loopOptions{ID: 1, Clock: clock, Log: log, Observer: silent{}, Dir: t.TempDir(), LagMax: time.Minute, Fail: fail,
+	l, err := replicas.Start(replicas.Options{ID: 1, Clock: clock, Log: log, Observer: silent{}, Dir: t.TempDir(), LagMax: time.Minute, Fail: fail,
 		Dial: func(context.Context, model.BrokerID) (*transport.Client, error) {
 			return nil, errors.New("nobody listens")
 		}})

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/metrics"
+	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -36,7 +37,7 @@ type Options struct {
 	// Dial replaces the TCP dialer between nodes.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Events is told what the cores decided; nil is fine.
-	Events Observer
+	Events replicas.Observer
 }
 
 // Node is a running process of a cluster.
@@ -44,7 +45,7 @@ type Node struct {
 	opts   Options
 	cfg    *config.Config
 	log    *slog.Logger
-	clock  Clock
+	clock  replicas.Clock
 	dir    *storage.Dir
 	source controlplane.Source
 
@@ -127,7 +128,7 @@ func (n *Node) watch() {
 }
 
 // openDir opens the log directory of a formatted node.
-func openDir(cfg *config.Config, clock Clock, log *slog.Logger) (*storage.Dir, error) {
+func openDir(cfg *config.Config, clock replicas.Clock, log *slog.Logger) (*storage.Dir, error) {
 	file := filepath.Join(cfg.LogDir, "meta.properties")
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +241,7 @@ func (n *Node) Image() *image.Image { return n.source.Image() }
 func (n *Node) Active() (model.BrokerID, model.Epoch) { return n.source.Active() }
 
 // Views describes every replica hosted here, sorted by partition.
-func (n *Node) Views() []View {
+func (n *Node) Views() []replicas.View {
 	if n.broker == nil {
 		return nil
 	}

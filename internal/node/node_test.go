@@ -68,7 +68,7 @@ func TestAStartThatFailsLeavesNothingBehind(t *testing.T) {
 	}{
 		"the directory is not formatted":  {nil, func(dir string) error { return os.Remove(filepath.Join(dir, "meta.properties")) }},
 		"the metadata log is gone":        {nil, func(dir string) error { return os.RemoveAll(filepath.Join(dir, "__cluster_metadata-0")) }},
-		"the account of cuts is a folder": {nil, func(dir string) error { return os.Mkdir(filepath.Join(dir, cutsFile), 0o755) }},
+		"the account of cuts is a folder": {nil, func(dir string) error { return os.Mkdir(filepath.Join(dir, "tidemark-truncations.jsonl"), 0o755) }},
 		"the port for HTTP is taken":      {map[string]string{"tidemark.http.listen": busy.Addr().String()}, func(string) error { return nil }},
 	}
 	for name, f := range fails {

@@ -1,4 +1,5 @@
-package node
+// Package replicas is the loop that owns every partition of a broker.
+package replicas
 
 import (
 	"context"
@@ -19,19 +20,19 @@ import (
 )
 
 // event is anything that happens to the replicas loop.
-type event interface{ turn(l *replicas) }
+type event interface{ turn(l *Loop) }
 
 // call is a function to run in the loop.
-type call func(l *replicas)
+type call func(l *Loop)
 
-func (f call) turn(l *replicas) { f(l) }
+func (f call) turn(l *Loop) { f(l) }
 
-// replicas is the loop that owns every partition of this broker and the
+// Loop is the loop that owns every partition of this broker and the
 // requests that wait for one. A Step is offset arithmetic, so one loop serves
 // all; bytes are carried by connections and the log writer.
-type replicas struct {
+type Loop struct {
 	id      model.BrokerID
-	opts    loopOptions
+	opts    Options
 	clock   Clock
 	log     *slog.Logger
 	inbox   *mailbox[event]
@@ -76,8 +77,8 @@ type replicas struct {
 	fetchers   sync.WaitGroup
 }
 
-// loopOptions are what a loop works with.
-type loopOptions struct {
+// Options are what a loop works with.
+type Options struct {
 	ID       model.BrokerID
 	Clock    Clock
 	Log      *slog.Logger
@@ -128,10 +129,10 @@ type Observer interface {
 	Cut(tp model.TopicPartition, c partition.Cut)
 }
 
-// startLoop opens the account of truncations and starts the loop, its log
+// Start opens the account of truncations and starts the loop, its log
 // writer and its ISR sender.
-func startLoop(o loopOptions) (*replicas, error) {
-	l, err := newReplicas(o)
+func Start(o Options) (*Loop, error) {
+	l, err := newLoop(o)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +145,13 @@ func startLoop(o loopOptions) (*replicas, error) {
 	return l, nil
 }
 
-// newReplicas makes a loop whose owner turns it.
-func newReplicas(o loopOptions) (*replicas, error) {
+// newLoop makes a loop whose owner turns it.
+func newLoop(o Options) (*Loop, error) {
 	cuts, err := openCuts(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	l := &replicas{
+	l := &Loop{
 		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts, inbox: newMailbox[event](),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
 		sources: map[model.BrokerID]*source{}, expected: map[model.BrokerID]map[*replica]model.Time{},
@@ -175,21 +176,21 @@ func newReplicas(o loopOptions) (*replicas, error) {
 
 // GoOffline answers everything with KAFKA_STORAGE_ERROR from here on: the log
 // directory failed.
-func (l *replicas) GoOffline() { l.inbox.post(offline{}) }
+func (l *Loop) GoOffline() { l.inbox.post(offline{}) }
 
 // StopFetching ends what the loop asks of other nodes.
-func (l *replicas) StopFetching() {
+func (l *Loop) StopFetching() {
 	l.stopAsking()
-	l.do(func(l *replicas) { l.startFn = func(*source) {} })
+	l.do(func(l *Loop) { l.startFn = func(*source) {} })
 	l.fetchers.Wait()
 	<-l.isr.done
 }
 
 // Close answers what waits, has written what was ordered, and ends the loop. It
 // returns the high watermarks, for the last checkpoint (R8.18).
-func (l *replicas) Close() map[model.TopicPartition]model.Offset {
+func (l *Loop) Close() map[model.TopicPartition]model.Offset {
 	hws := map[model.TopicPartition]model.Offset{}
-	l.do(func(l *replicas) {
+	l.do(func(l *Loop) {
 		for _, r := range l.all {
 			hws[r.tp()] = r.p.Marks().HW
 			l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
@@ -204,10 +205,10 @@ func (l *replicas) Close() map[model.TopicPartition]model.Offset {
 
 // Write runs f in the log writer, between two of its orders: what f does to a
 // log is done ahead of what is ordered after it.
-func (l *replicas) Write(f func() error) error { return l.writer.do(f) }
+func (l *Loop) Write(f func() error) error { return l.writer.do(f) }
 
 // run is the loop's goroutine. It ends when the inbox is closed and empty.
-func (l *replicas) run() {
+func (l *Loop) run() {
 	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -233,16 +234,16 @@ func (l *replicas) run() {
 }
 
 // begin reads the clock once for the events that follow.
-func (l *replicas) begin() { l.now, l.wall = l.clock.Now(), l.clock.Wall() }
+func (l *Loop) begin() { l.now, l.wall = l.clock.Now(), l.clock.Wall() }
 
 // Turn handles one event, then wakes what it may have completed.
-func (l *replicas) Turn(e event) {
+func (l *Loop) Turn(e event) {
 	e.turn(l)
 	l.wakeAll()
 }
 
 // expire lets time act.
-func (l *replicas) expire() {
+func (l *Loop) expire() {
 	l.produces.Advance(l.now)
 	l.fetches.Advance(l.now)
 	l.deletes.Advance(l.now)
@@ -258,14 +259,14 @@ func (l *replicas) expire() {
 }
 
 // flush hands over what the turn decided, in one go each.
-func (l *replicas) flush() {
+func (l *Loop) flush() {
 	l.order()
 	l.isr.flush()
 	l.planAll()
 }
 
 // order sends off what the log writer is to do.
-func (l *replicas) order() {
+func (l *Loop) order() {
 	if len(l.jobs) > 0 {
 		l.writer.post(l.jobs)
 		clear(l.jobs)
@@ -274,7 +275,7 @@ func (l *replicas) order() {
 }
 
 // sleep is how long the loop may wait for its next event.
-func (l *replicas) sleep() time.Duration {
+func (l *Loop) sleep() time.Duration {
 	next := l.nextTick
 	for _, d := range [...]func() (model.Time, bool){
 		l.produces.NextDeadline, l.fetches.NextDeadline, l.deletes.NextDeadline, l.timers.next,
@@ -287,7 +288,7 @@ func (l *replicas) sleep() time.Duration {
 }
 
 // close ends the loop once everything posted before was handled.
-func (l *replicas) close() {
+func (l *Loop) close() {
 	l.stopping.Store(true)
 	l.inbox.close()
 	<-l.done
@@ -295,9 +296,9 @@ func (l *replicas) close() {
 
 // do runs f in the loop and waits for it. It reports false when the loop has
 // ended.
-func (l *replicas) do(f func(l *replicas)) bool {
+func (l *Loop) do(f func(l *Loop)) bool {
 	ran := make(chan struct{})
-	if !l.inbox.post(call(func(l *replicas) { f(l); close(ran) })) {
+	if !l.inbox.post(call(func(l *Loop) { f(l); close(ran) })) {
 		return false
 	}
 	select {
@@ -315,7 +316,7 @@ func (l *replicas) do(f func(l *replicas)) bool {
 
 // step applies one input to a replica and carries out what every input may ask
 // for. Append, Duplicate and Reply are the caller's.
-func (l *replicas) step(r *replica, in partition.Input) partition.Ready {
+func (l *Loop) step(r *replica, in partition.Input) partition.Ready {
 	rd := r.p.Step(l.now, l.wall, in)
 	if rd.Cut != nil {
 		l.account(r, rd.Cut)
@@ -357,7 +358,7 @@ func (l *replicas) step(r *replica, in partition.Input) partition.Ready {
 // wakeAll tries the waiters of every replica that something happened to:
 // producers first, then fetches, then deletions, so that a follower's reply
 // never overtakes the producer that it acknowledges.
-func (l *replicas) wakeAll() {
+func (l *Loop) wakeAll() {
 	for i := 0; i < len(l.wakes); i++ {
 		w := l.wakes[i]
 		l.waking = w.r
@@ -406,21 +407,21 @@ func (t *hostedTable) remove(h *api.Hosted) {
 }
 
 // ByName returns the replica of tp hosted here, or nil.
-func (l *replicas) ByName(tp model.TopicPartition) *api.Hosted {
+func (l *Loop) ByName(tp model.TopicPartition) *api.Hosted {
 	l.hosted.mu.RLock()
 	defer l.hosted.mu.RUnlock()
 	return l.hosted.byName[tp]
 }
 
 // ByID returns the replica of the topic id's partition hosted here, or nil.
-func (l *replicas) ByID(id model.TopicIDPartition) *api.Hosted {
+func (l *Loop) ByID(id model.TopicIDPartition) *api.Hosted {
 	l.hosted.mu.RLock()
 	defer l.hosted.mu.RUnlock()
 	return l.hosted.byID[id]
 }
 
 // Hosted lists the replicas hosted here.
-func (l *replicas) Hosted() []*api.Hosted {
+func (l *Loop) Hosted() []*api.Hosted {
 	l.hosted.mu.RLock()
 	defer l.hosted.mu.RUnlock()
 	return slices.Collect(maps.Values(l.hosted.byID))

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"slices"
@@ -58,7 +58,7 @@ func holds(p fetchPlan, id model.TopicIDPartition, before bool) bool {
 // remade drops partition 0 with its log and takes it in anew, without a leader.
 func (c *crank) remade(r *replica) *replica {
 	c.t.Helper()
-	c.turn(call(func(l *replicas) { l.drop(r.hosted) }))
+	c.turn(call(func(l *Loop) { l.drop(r.hosted) }))
 	c.settle()
 	if err := c.dir.Delete(r.tp()); err != nil {
 		c.t.Fatal(err)

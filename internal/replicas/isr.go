@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type isrAnswer struct {
 // turn hands the answers to the cores. A change that was accepted waits until
 // the metadata brings it too: the controller made it under the configs of its
 // own, and a minimum that was raised before must count here before it does.
-func (as isrAnswers) turn(l *replicas) {
+func (as isrAnswers) turn(l *Loop) {
 	for i := range as {
 		a := &as[i]
 		if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {

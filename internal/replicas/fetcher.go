@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ type FetchOptions struct {
 	Limit          time.Duration // for an answer
 }
 
-func (l *replicas) startFetcher(ctx context.Context, s *source) {
+func (l *Loop) startFetcher(ctx context.Context, s *source) {
 	f := &fetcher{id: l.id, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
 		tell: func(e event) bool { return l.inbox.post(e) }}
 	l.fetchers.Go(func() { f.run(ctx) })

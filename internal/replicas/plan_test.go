@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"testing"
@@ -65,7 +65,7 @@ func TestAReplicaThatLeavesDoesNotHoldUpTheOthers(t *testing.T) {
 	c.wish(s, true)
 	f := answerOf(s, batchesFor(gone, 1), batchesFor(stays, 1))
 	c.turn(f)
-	c.turn(call(func(l *replicas) { l.drop(gone.hosted) }))
+	c.turn(call(func(l *Loop) { l.drop(gone.hosted) }))
 	if f.freed != 0 {
 		t.Fatal("the log writer still needs the bytes of an answer that were given back")
 	}
@@ -209,7 +209,7 @@ func TestRetentionKeepsItsPlaceAmongTruncations(t *testing.T) {
 	c.turn(answerOf(s, part))
 	c.settle()
 	c.wish(s, false)
-	c.turn(call((*replicas).retain))
+	c.turn(call((*Loop).retain))
 	c.turn(answerOf(s, fetchedPart{id: r.hosted.ID, resp: partition.FetchResponse{Diverging: model.EpochEnd{Epoch: 0, End: 0}}}))
 	c.write()
 	if start, leo := r.log.Start(), r.log.LEO(); start != 0 || leo != 0 {
@@ -225,7 +225,7 @@ func TestRetentionKeepsItsPlaceAmongTruncations(t *testing.T) {
 	part.resp.HW = 3
 	c.turn(answerOf(s, part))
 	c.settle()
-	c.turn(call((*replicas).retain))
+	c.turn(call((*Loop).retain))
 	c.settle()
 	if m := r.p.Marks(); m.LogStart != 3 || r.log.Start() != 3 {
 		t.Errorf("after retention: marks %+v, the log starts at %d", m, r.log.Start())

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"slices"
@@ -21,9 +21,9 @@ type View struct {
 }
 
 // Views describes the replicas of these topics, or of all, sorted by partition.
-func (l *replicas) Views(topics []string) []View {
+func (l *Loop) Views(topics []string) []View {
 	var out []View
-	l.do(func(l *replicas) {
+	l.do(func(l *Loop) {
 		for _, r := range l.all {
 			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
 				continue
@@ -37,16 +37,16 @@ func (l *replicas) Views(topics []string) []View {
 }
 
 // Parked is how many requests wait in the purgatory.
-func (l *replicas) Parked() (produces, fetches int) {
-	l.do(func(l *replicas) { produces, fetches = l.produces.Len(), l.fetches.Len() })
+func (l *Loop) Parked() (produces, fetches int) {
+	l.do(func(l *Loop) { produces, fetches = l.produces.Len(), l.fetches.Len() })
 	return produces, fetches
 }
 
 // HighWatermarks returns those of all replicas, and whether one moved since the
 // last call.
-func (l *replicas) HighWatermarks() (hws map[model.TopicPartition]model.Offset, moved bool) {
+func (l *Loop) HighWatermarks() (hws map[model.TopicPartition]model.Offset, moved bool) {
 	hws = map[model.TopicPartition]model.Offset{}
-	l.do(func(l *replicas) {
+	l.do(func(l *Loop) {
 		for _, r := range l.all {
 			hw := r.p.Marks().HW
 			hws[r.tp()] = hw
@@ -58,11 +58,11 @@ func (l *replicas) HighWatermarks() (hws map[model.TopicPartition]model.Offset, 
 }
 
 // Retain has retention applied to every log below its high watermark (R8.17).
-func (l *replicas) Retain() { l.do((*replicas).retain) }
+func (l *Loop) Retain() { l.do((*Loop).retain) }
 
 // retain orders it of the log writer, so that the core hears of it in its place
 // among truncations.
-func (l *replicas) retain() {
+func (l *Loop) retain() {
 	for _, r := range l.all {
 		l.jobs = append(l.jobs, job{kind: jobRetain, r: r, to: r.p.Marks().HW})
 	}

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"github.com/tidemark-log/tidemark/internal/api"
@@ -11,8 +11,8 @@ import (
 // Settled returns the bounds of a log that this broker leads in the epoch, once
 // it serves with nothing in flight. Settled with NOT_LEADER_OR_FOLLOWER says that
 // it will not; unsettled, that it is worth another look.
-func (l *replicas) Settled(h *api.Hosted, epoch model.Epoch) (start, end model.Offset, err model.Error, settled bool) {
-	if !l.do(func(l *replicas) { start, end, err, settled = h.Owner.(*replica).settled(epoch) }) {
+func (l *Loop) Settled(h *api.Hosted, epoch model.Epoch) (start, end model.Offset, err model.Error, settled bool) {
+	if !l.do(func(l *Loop) { start, end, err, settled = h.Owner.(*replica).settled(epoch) }) {
 		return 0, 0, model.ErrNotLeaderOrFollower, true
 	}
 	return start, end, err, settled
@@ -33,7 +33,7 @@ func (r *replica) settled(epoch model.Epoch) (start, end model.Offset, err model
 // Append writes one batch of the broker itself to a partition that it leads in
 // the epoch (R2.21). done is called once, perhaps from the loop: without an error
 // when the batch is committed.
-func (l *replicas) Append(h *api.Hosted, epoch model.Epoch, batch []byte, done func(model.Error)) {
+func (l *Loop) Append(h *api.Hosted, epoch model.Epoch, batch []byte, done func(model.Error)) {
 	if !l.inbox.post(&ownAppend{hosted: h, epoch: epoch, batch: batch, done: done}) {
 		done(model.ErrNotLeaderOrFollower)
 	}
@@ -51,7 +51,7 @@ type ownAppend struct {
 	wait   partition.ProduceWait
 }
 
-func (op *ownAppend) turn(l *replicas) {
+func (op *ownAppend) turn(l *Loop) {
 	op.r = op.hosted.Owner.(*replica)
 	if _, at := op.r.p.Leader(); at != op.epoch || !op.r.p.Serving() {
 		op.done(model.ErrNotLeaderOrFollower)

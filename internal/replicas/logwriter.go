@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"fmt"
@@ -266,7 +266,7 @@ func (w *logWriter) close() {
 // reports is the event that brings a round of reports to the loop.
 type reports []report
 
-func (rs reports) turn(l *replicas) {
+func (rs reports) turn(l *Loop) {
 	for i := range rs {
 		rep := &rs[i]
 		r := rep.r
@@ -296,14 +296,14 @@ func (rs reports) turn(l *replicas) {
 // to it, so every replica stops and what waits for it is answered (R8.23).
 type offline struct{}
 
-func (offline) turn(l *replicas) {
+func (offline) turn(l *Loop) {
 	l.offline = true
 	for _, r := range l.all {
 		l.goOffline(r)
 	}
 }
 
-func (l *replicas) goOffline(r *replica) {
+func (l *Loop) goOffline(r *replica) {
 	l.step(r, &partition.Stop{Err: model.ErrKafkaStorageError})
 	l.release(r)
 	appending := r.appending

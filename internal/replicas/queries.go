@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // Bounds answers what ListOffsets may see (R9.5, R9.6).
-func (l *replicas) Bounds(_ context.Context, asks []api.BoundQuery) {
-	l.do(func(*replicas) {
+func (l *Loop) Bounds(_ context.Context, asks []api.BoundQuery) {
+	l.do(func(*Loop) {
 		for i := range asks {
 			bound(&asks[i])
 		}
@@ -36,8 +36,8 @@ func bound(a *api.BoundQuery) {
 }
 
 // EpochEnds answers OffsetForLeaderEpoch (R4.23).
-func (l *replicas) EpochEnds(_ context.Context, asks []api.EpochQuery) {
-	l.do(func(*replicas) {
+func (l *Loop) EpochEnds(_ context.Context, asks []api.EpochQuery) {
+	l.do(func(*Loop) {
 		for i := range asks {
 			a := &asks[i]
 			a.End, a.Err = a.Hosted.Owner.(*replica).p.EndOfEpoch(a.Current, a.Epoch)
@@ -47,7 +47,7 @@ func (l *replicas) EpochEnds(_ context.Context, asks []api.EpochQuery) {
 
 // DeleteRecords raises log starts and waits until the low watermarks have
 // followed (R3.27).
-func (l *replicas) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
+func (l *Loop) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
 	op := &deleteOp{asks: asks, done: make(chan struct{})}
 	if !l.inbox.post(op) {
 		return
@@ -56,7 +56,7 @@ func (l *replicas) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
 	case <-op.done:
 	case <-l.done:
 	case <-ctx.Done():
-		l.do(func(l *replicas) {
+		l.do(func(l *Loop) {
 			if !op.over {
 				op.given = true
 				if len(op.waiting) > 0 {
@@ -84,7 +84,7 @@ type deleteOp struct {
 // noDeadline is beyond any timeout: something else than time ends the wait.
 const noDeadline = 1 << 60
 
-func (op *deleteOp) turn(l *replicas) {
+func (op *deleteOp) turn(l *Loop) {
 	op.targets = make([]model.Offset, len(op.asks))
 	for i := range op.asks {
 		a := &op.asks[i]

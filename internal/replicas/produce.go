@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 // on their way to the log, then waits in the purgatory for the high watermark.
 type produceOp struct {
 	w        *api.Produce
-	l        *replicas
+	l        *Loop
 	deadline model.Time
 	storing  int // parts whose bytes the log writer may still need
 	waits    []partition.ProduceWait
@@ -20,7 +20,7 @@ type produceOp struct {
 }
 
 // Produce posts a produce request (Walk 1).
-func (l *replicas) Produce(w *api.Produce) {
+func (l *Loop) Produce(w *api.Produce) {
 	op := &produceOp{w: w, l: l}
 	if !l.inbox.post(op) {
 		op.refuseAll(model.ErrNotLeaderOrFollower)
@@ -37,7 +37,7 @@ func (op *produceOp) refuseAll(err model.Error) {
 	}
 }
 
-func (op *produceOp) turn(l *replicas) {
+func (op *produceOp) turn(l *Loop) {
 	op.deadline = l.now.Add(op.w.Timeout)
 	op.waits = make([]partition.ProduceWait, len(op.w.Parts))
 	op.storing = 1 // this turn itself
@@ -50,7 +50,7 @@ func (op *produceOp) turn(l *replicas) {
 }
 
 // producePart steps one batch into its partition.
-func (l *replicas) producePart(op *produceOp, i int) {
+func (l *Loop) producePart(op *produceOp, i int) {
 	part := &op.w.Parts[i]
 	r := part.Hosted.Owner.(*replica)
 	if r.p.Role() == partition.Leader && !r.p.Serving() {
@@ -84,7 +84,7 @@ func (l *replicas) producePart(op *produceOp, i int) {
 }
 
 // await adds a batch to those that the log writer has yet to report.
-func (l *replicas) await(r *replica, a appending) {
+func (l *Loop) await(r *replica, a appending) {
 	i := len(r.appending)
 	for i > 0 && r.appending[i-1].end > a.end {
 		i--
@@ -94,7 +94,7 @@ func (l *replicas) await(r *replica, a appending) {
 
 // release goes on with the parts that were held back, once the replica serves
 // or leads no more.
-func (l *replicas) release(r *replica) {
+func (l *Loop) release(r *replica) {
 	if len(r.held) == 0 || (r.p.Role() == partition.Leader && !r.p.Serving()) {
 		return
 	}
@@ -108,7 +108,7 @@ func (l *replicas) release(r *replica) {
 
 // appended reports to the core what the log writer wrote and frees the
 // requests whose last batch is in.
-func (l *replicas) appended(r *replica, end model.Offset, pos model.Position) {
+func (l *Loop) appended(r *replica, end model.Offset, pos model.Position) {
 	r.ends.add(end, pos)
 	l.in.appended = partition.Appended{End: end, Pos: pos}
 	l.step(r, &l.in.appended)
@@ -127,7 +127,7 @@ func (l *replicas) appended(r *replica, end model.Offset, pos model.Position) {
 
 // partStored notes that one part of op needs its bytes no more. The last one
 // answers the request or parks it for the high watermark.
-func (l *replicas) partStored(op *produceOp) {
+func (l *Loop) partStored(op *produceOp) {
 	if op.storing--; op.storing > 0 {
 		return
 	}

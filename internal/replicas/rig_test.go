@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 // crank is the replicas loop and the log writer of broker 1 without goroutines:
 // the test turns both by hand. Its logs lie in memory, its clock stands still.
 type crank struct {
-	*replicas
+	*Loop
 	t      *testing.T
 	time   *stoppedClock
 	dir    *storage.Dir
@@ -51,7 +51,7 @@ func newCrank(t *testing.T) *crank {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.dir.Close() })
-	l, err := newReplicas(loopOptions{ID: 1, Clock: c.time, Log: slog.New(slog.DiscardHandler), Observer: unheard{}, Dir: t.TempDir(),
+	l, err := newLoop(Options{ID: 1, Clock: c.time, Log: slog.New(slog.DiscardHandler), Observer: unheard{}, Dir: t.TempDir(),
 		LagMax: 30 * time.Second, Fetch: FetchOptions{Backoff: time.Second}})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func newCrank(t *testing.T) *crank {
 	l.startFn = func(*source) {}
 	l.writer.tell = func(rs reports) { c.told = append(c.told, rs) }
 	l.peers = partition.Peers{1: {Epoch: 10}, 2: {Epoch: 20}, 3: {Epoch: 30}}
-	c.replicas = l
+	c.Loop = l
 	return c
 }
 
@@ -120,7 +120,7 @@ func (c *crank) hosted(n byte) *replica {
 		c.t.Fatal(err)
 	}
 	h := &api.Hosted{TP: tp, ID: idOf(n), Log: log}
-	c.turn(call(func(l *replicas) { l.host(Opened{Hosted: h, MinISR: 1}) }))
+	c.turn(call(func(l *Loop) { l.host(Opened{Hosted: h, MinISR: 1}) }))
 	return h.Owner.(*replica)
 }
 
@@ -132,13 +132,13 @@ func (c *crank) assigned(r *replica, leader model.BrokerID, epoch model.Epoch, i
 	}
 	p := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: isr, Leader: leader, LeaderEpoch: epoch,
 		PartitionEpoch: model.PartitionEpoch(epoch)}
-	c.turn(call(func(l *replicas) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
+	c.turn(call(func(l *Loop) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
 }
 
 // assignedAt changes the ISR of what broker 1 leads in epoch 1.
 func (c *crank) assignedAt(r *replica, version model.PartitionEpoch, isr ...model.BrokerID) {
 	p := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: isr, Leader: 1, LeaderEpoch: 1, PartitionEpoch: version}
-	c.turn(call(func(l *replicas) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
+	c.turn(call(func(l *Loop) { l.assign(Assigned{Hosted: r.hosted, To: p}) }))
 }
 
 // led returns a new partition that broker 1 leads and serves in epoch 1.

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"time"
@@ -13,7 +13,7 @@ import (
 // its time is up (R3.16, R3.17).
 type fetchOp struct {
 	f     *api.Fetch
-	l     *replicas
+	l     *Loop
 	bytes int64
 	now   bool
 }
@@ -27,7 +27,7 @@ const (
 )
 
 // Fetch posts a fetch request (Walk 2).
-func (l *replicas) Fetch(f *api.Fetch) {
+func (l *Loop) Fetch(f *api.Fetch) {
 	if !l.inbox.post(&fetchOp{f: f, l: l}) {
 		for i := range f.Parts {
 			f.Parts[i].Refuse(model.ErrNotLeaderOrFollower)
@@ -36,7 +36,7 @@ func (l *replicas) Fetch(f *api.Fetch) {
 	}
 }
 
-func (op *fetchOp) turn(l *replicas) {
+func (op *fetchOp) turn(l *Loop) {
 	for i := range op.f.Parts {
 		p := &op.f.Parts[i]
 		if p.Hosted == nil {
@@ -72,7 +72,7 @@ func (op *fetchOp) turn(l *replicas) {
 }
 
 // parkFollower remembers a follower's request, so that hurry can find it.
-func (l *replicas) parkFollower(op *fetchOp) {
+func (l *Loop) parkFollower(op *fetchOp) {
 	m := l.parked[op.f.Replica]
 	if m == nil {
 		m = map[*fetchOp]struct{}{}
@@ -82,7 +82,7 @@ func (l *replicas) parkFollower(op *fetchOp) {
 }
 
 // hurry answers what a follower has parked here.
-func (l *replicas) hurry(b model.BrokerID) {
+func (l *Loop) hurry(b model.BrokerID) {
 	for op := range l.parked[b] {
 		op.now = true
 		l.wakes = append(l.wakes, pendingWake{op.f.Parts[0].Hosted.Owner.(*replica), partition.WakeFetch})
@@ -151,7 +151,7 @@ func (op *fetchOp) Complete() {
 // expect notes that the followers of a new leader have yet to fetch from it. A
 // fetch of theirs that is parked here does not name the partition: it is
 // answered soon, so that the next one can.
-func (l *replicas) expect(r *replica, followers []model.BrokerID) {
+func (l *Loop) expect(r *replica, followers []model.BrokerID) {
 	for _, b := range followers {
 		if b == l.id {
 			continue
@@ -165,7 +165,7 @@ func (l *replicas) expect(r *replica, followers []model.BrokerID) {
 }
 
 // heardFrom notes that a follower fetched r.
-func (l *replicas) heardFrom(b model.BrokerID, r *replica) {
+func (l *Loop) heardFrom(b model.BrokerID, r *replica) {
 	if m := l.expected[b]; m != nil {
 		delete(m, r)
 		if len(m) == 0 {
@@ -175,7 +175,7 @@ func (l *replicas) heardFrom(b model.BrokerID, r *replica) {
 }
 
 // forgetExpected drops r, or with nil all that was expected in vain.
-func (l *replicas) forgetExpected(r *replica) {
+func (l *Loop) forgetExpected(r *replica) {
 	for b, m := range l.expected {
 		if delete(m, r); r == nil {
 			l.expectedWait(b)
@@ -188,7 +188,7 @@ func (l *replicas) forgetExpected(r *replica) {
 
 // expectedWait drops what was expected in vain and returns how long a fetch of
 // b may wait.
-func (l *replicas) expectedWait(b model.BrokerID) time.Duration {
+func (l *Loop) expectedWait(b model.BrokerID) time.Duration {
 	for r, until := range l.expected[b] {
 		if until <= l.now || r.stopped() || r.p.Role() != partition.Leader {
 			delete(l.expected[b], r)

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"bufio"
@@ -142,7 +142,7 @@ func (c *cutLog) of(id model.TopicIDPartition) []Cut {
 
 // account writes a truncation down ahead of the job that carries it out. A cut
 // that removes no record is only told.
-func (l *replicas) account(r *replica, c *partition.Cut) {
+func (l *Loop) account(r *replica, c *partition.Cut) {
 	l.events.Cut(r.tp(), *c)
 	if c.From >= c.To {
 		return

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ type source struct {
 	wanting bool       // the fetcher waits for a plan
 	full    bool       // the next plan names everything: there is no session
 	flying  int        // replicas with appends or truncations of the last response in flight
-	queued  bool       // listed in replicas.planning
+	queued  bool       // listed in Loop.planning
 	plans   chan fetchPlan
 }
 
@@ -42,7 +42,7 @@ type planPart struct {
 }
 
 // fetchFrom makes a replica follow another peer, or none.
-func (l *replicas) fetchFrom(r *replica, leader model.BrokerID) {
+func (l *Loop) fetchFrom(r *replica, leader model.BrokerID) {
 	l.leave(r)
 	if leader == model.NoBroker || leader == l.id {
 		return
@@ -62,7 +62,7 @@ func (l *replicas) fetchFrom(r *replica, leader model.BrokerID) {
 
 // leave takes a replica out of its source. What the next one says is another
 // matter: a pause or a question ends here.
-func (l *replicas) leave(r *replica) {
+func (l *Loop) leave(r *replica) {
 	r.asking, r.delayed, r.pause = false, false, 0
 	r.backoffs++
 	s := r.source
@@ -76,7 +76,7 @@ func (l *replicas) leave(r *replica) {
 }
 
 // unset takes a replica out of the session's set.
-func (l *replicas) unset(r *replica) {
+func (l *Loop) unset(r *replica) {
 	if r.inSet {
 		r.inSet = false
 		r.source.inSet--
@@ -85,7 +85,7 @@ func (l *replicas) unset(r *replica) {
 }
 
 // position notes that what a follower asks for may have changed.
-func (l *replicas) position(r *replica) {
+func (l *Loop) position(r *replica) {
 	if r.dirty {
 		return
 	}
@@ -100,7 +100,7 @@ func (l *replicas) position(r *replica) {
 }
 
 // plan has the source looked at when the turn ends.
-func (l *replicas) plan(s *source) {
+func (l *Loop) plan(s *source) {
 	if !s.queued {
 		s.queued = true
 		l.planning = append(l.planning, s)
@@ -108,7 +108,7 @@ func (l *replicas) plan(s *source) {
 }
 
 // planAll hands plans to the fetchers that wait for one.
-func (l *replicas) planAll() {
+func (l *Loop) planAll() {
 	for _, s := range l.planning {
 		s.queued = false
 		l.planOne(s)
@@ -117,7 +117,7 @@ func (l *replicas) planAll() {
 	l.planning = l.planning[:0]
 }
 
-func (l *replicas) planOne(s *source) {
+func (l *Loop) planOne(s *source) {
 	if !s.wanting || s.flying > 0 {
 		return
 	}
@@ -191,14 +191,14 @@ type wantPlan struct {
 	full bool
 }
 
-func (e wantPlan) turn(l *replicas) {
+func (e wantPlan) turn(l *Loop) {
 	e.s.wanting = true
 	e.s.full = e.s.full || e.full
 	l.plan(e.s)
 }
 
 // askLeader has the leader asked for its log's bounds (R4.13).
-func (l *replicas) askLeader(r *replica) {
+func (l *Loop) askLeader(r *replica) {
 	if r.source != nil {
 		r.asking = true
 		r.source.asks = append(r.source.asks, r)
@@ -209,7 +209,7 @@ func (l *replicas) askLeader(r *replica) {
 // backoff leaves a replica out of the requests for a while (R4.14). A leader
 // that has not heard of its election yet is the usual cause, so the first pause
 // is short; it doubles up to replica.fetch.backoff.ms (deviation 14).
-func (l *replicas) backoff(r *replica) {
+func (l *Loop) backoff(r *replica) {
 	if r.delayed {
 		return
 	}
@@ -226,7 +226,7 @@ func (l *replicas) backoff(r *replica) {
 }
 
 // landed notes that a replica's log has taken what a response brought.
-func (l *replicas) landed(r *replica) {
+func (l *Loop) landed(r *replica) {
 	f := r.flying
 	if f == nil {
 		return
@@ -266,7 +266,7 @@ func (f *fetched) release() {
 	}
 }
 
-func (f *fetched) turn(l *replicas) {
+func (f *fetched) turn(l *Loop) {
 	f.refs = 1
 	for i := range f.parts {
 		p := &f.parts[i]
@@ -285,7 +285,7 @@ func (f *fetched) turn(l *replicas) {
 	f.release()
 }
 
-func (l *replicas) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
+func (l *Loop) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
 	in := &l.in.response
 	*in = p.resp
 	in.LeaderEpoch, in.Offset, in.Generation = r.sent.LeaderEpoch, r.sent.Offset, r.sent.Generation
@@ -302,7 +302,7 @@ func (l *replicas) fetchedPart(f *fetched, r *replica, p *fetchedPart) {
 }
 
 // fly keeps the answer's bytes, and the next request, until r has landed.
-func (l *replicas) fly(f *fetched, r *replica) {
+func (l *Loop) fly(f *fetched, r *replica) {
 	if r.flying == nil && r.p.InFlight() {
 		r.flying = f
 		f.refs++

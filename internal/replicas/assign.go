@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"github.com/tidemark-log/tidemark/internal/api"
@@ -36,13 +36,13 @@ type Assigned struct {
 }
 
 // Change makes the replicas follow newer metadata. It returns when they do.
-func (l *replicas) Change(c *Change) {
+func (l *Loop) Change(c *Change) {
 	if c.Peers != nil || len(c.Opened)+len(c.Configured)+len(c.Assigned) > 0 {
 		l.do(c.turn)
 	}
 }
 
-func (c *Change) turn(l *replicas) {
+func (c *Change) turn(l *Loop) {
 	if c.Peers != nil {
 		l.peers = c.Peers
 		defer l.lookAgain()
@@ -67,7 +67,7 @@ func (c *Change) turn(l *replicas) {
 
 // lookAgain tries the marks of every leader with other peers: a high watermark
 // or a deletion does not wait for a broker that was fenced (R3.21, R3.27).
-func (l *replicas) lookAgain() {
+func (l *Loop) lookAgain() {
 	for _, r := range l.all {
 		if r.p.Role() == partition.Leader {
 			l.step(r, &l.in.tick)
@@ -78,7 +78,7 @@ func (l *replicas) lookAgain() {
 }
 
 // host takes a replica in with what its log was found to hold.
-func (l *replicas) host(o Opened) {
+func (l *Loop) host(o Opened) {
 	h, log := o.Hosted, o.Hosted.Log
 	end, pos := log.End()
 	r := &replica{hosted: h, log: log, checkpointed: log.CheckpointedHW(), cuts: l.cuts.of(h.ID)}
@@ -98,8 +98,8 @@ func (l *replicas) host(o Opened) {
 
 // Drop stops replicas, answers what waits for them and sends off what was
 // ordered for their logs, which the caller may delete then.
-func (l *replicas) Drop(gone []*api.Hosted) {
-	l.do(func(l *replicas) {
+func (l *Loop) Drop(gone []*api.Hosted) {
+	l.do(func(l *Loop) {
 		for _, h := range gone {
 			l.drop(h)
 		}
@@ -108,7 +108,7 @@ func (l *replicas) Drop(gone []*api.Hosted) {
 	})
 }
 
-func (l *replicas) drop(h *api.Hosted) {
+func (l *Loop) drop(h *api.Hosted) {
 	r, ok := h.Owner.(*replica)
 	if !ok || l.all[h.ID] != r {
 		return
@@ -126,7 +126,7 @@ func (l *replicas) drop(h *api.Hosted) {
 }
 
 // assign tells a replica what the metadata log says about its partition.
-func (l *replicas) assign(as Assigned) {
+func (l *Loop) assign(as Assigned) {
 	r, p := as.Hosted.Owner.(*replica), as.To
 	_, before := r.p.Leader()
 	rd := l.step(r, &partition.Assign{
@@ -149,7 +149,7 @@ func (l *replicas) assign(as Assigned) {
 }
 
 // configure hands changed topic configs to the core and to the log.
-func (l *replicas) configure(c *Configured) {
+func (l *Loop) configure(c *Configured) {
 	r := c.Hosted.Owner.(*replica)
 	l.step(r, &partition.Configure{MinISR: c.MinISR})
 	l.jobs = append(l.jobs, job{kind: jobCall, call: func() error { r.log.SetConfig(c.Log); return nil }})

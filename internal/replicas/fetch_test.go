@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"testing"
@@ -124,7 +124,7 @@ func TestALongPollEndsWithTheLeadership(t *testing.T) {
 	ends := map[string]func(c *crank, r *replica) model.BrokerID{
 		"another leader": func(c *crank, r *replica) model.BrokerID { c.assigned(r, 3, 2); return 3 },
 		"hosted no more": func(c *crank, r *replica) model.BrokerID {
-			c.turn(call(func(l *replicas) { l.drop(r.hosted) }))
+			c.turn(call(func(l *Loop) { l.drop(r.hosted) }))
 			return model.NoBroker
 		},
 	}
@@ -172,7 +172,7 @@ func TestANewLeaderHurriesItsFollowers(t *testing.T) {
 func TestNobodyIsExpectedForEver(t *testing.T) {
 	c := newCrank(t)
 	gone, stays := c.led(0), c.led(1)
-	c.turn(call(func(l *replicas) { l.drop(gone.hosted) }))
+	c.turn(call(func(l *Loop) { l.drop(gone.hosted) }))
 	if len(c.expected) != 2 || len(c.expected[2]) != 1 {
 		t.Fatalf("expected after a replica left: %v", c.expected)
 	}
