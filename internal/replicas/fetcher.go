@@ -136,25 +136,29 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 		frame.Release()
 		return fmt.Errorf("decode the answer of leader %d: %w", f.s.leader, err)
 	}
-	if f.resp.ErrorCode != 0 {
+	if e := model.Error(f.resp.ErrorCode); e != model.None {
 		frame.Release()
-		f.session, f.sessionEpoch = 0, 0
-		if e := model.Error(f.resp.ErrorCode); e != model.ErrFetchSessionIDNotFound && e != model.ErrInvalidFetchSessionEpoch {
-			return fmt.Errorf("leader %d answers %w", f.s.leader, e)
-		}
-		f.tell(ev)
-		return nil
+		return f.refused(e, ev)
 	}
 	f.pause, f.refusedBefore = 0, false
 	f.session = f.resp.SessionID
-	if f.sessionEpoch++; f.sessionEpoch <= 0 {
-		f.sessionEpoch = 1
-	}
+	f.sessionEpoch = max(1, f.sessionEpoch+1) // after the last one comes 1
 	f.collect(ev)
 	ev.free = frame.Release
 	if !f.tell(ev) {
 		frame.Release()
 	}
+	return nil
+}
+
+// refused takes an error for the whole request. A session that the leader lost
+// is begun anew at once.
+func (f *fetcher) refused(e model.Error, ev *fetched) error {
+	f.session, f.sessionEpoch = 0, 0
+	if e != model.ErrFetchSessionIDNotFound && e != model.ErrInvalidFetchSessionEpoch {
+		return fmt.Errorf("leader %d answers %w", f.s.leader, e)
+	}
+	f.tell(ev)
 	return nil
 }
 

@@ -126,23 +126,8 @@ func (l *Loop) planOne(s *source) {
 	}
 	p := fetchPlan{full: s.full, forget: s.forget}
 	for _, r := range s.dirty {
-		if r.source != s || !r.dirty {
-			continue
-		}
-		r.dirty = false
-		pos, ok := r.p.NextFetch()
-		switch {
-		case ok && !r.delayed:
-			if !r.inSet {
-				r.inSet = true
-				s.inSet++
-			}
-			r.sent = pos
-			p.parts = append(p.parts, planPart{tp: r.tp(), id: r.hosted.ID, pos: pos})
-		case r.inSet:
-			r.inSet = false
-			s.inSet--
-			p.forget = append(p.forget, r.hosted.ID)
+		if r.source == s && r.dirty {
+			p.take(r)
 		}
 	}
 	// A partition that left and came back stays: a leader forgets last.
@@ -154,11 +139,29 @@ func (l *Loop) planOne(s *source) {
 	clear(s.dirty)
 	s.dirty, s.forget, s.asks = s.dirty[:0], nil, nil
 	if s.inSet == 0 && len(p.forget) == 0 && len(p.asks) == 0 {
-		s.forget = nil
 		return // nothing to fetch: wait until something is
 	}
 	s.wanting, s.full = false, false
 	s.plans <- p
+}
+
+// take brings the session's part of one member up to date.
+func (p *fetchPlan) take(r *replica) {
+	r.dirty = false
+	pos, ok := r.p.NextFetch()
+	switch {
+	case ok && !r.delayed:
+		if !r.inSet {
+			r.inSet = true
+			r.source.inSet++
+		}
+		r.sent = pos
+		p.parts = append(p.parts, planPart{tp: r.tp(), id: r.hosted.ID, pos: pos})
+	case r.inSet:
+		r.inSet = false
+		r.source.inSet--
+		p.forget = append(p.forget, r.hosted.ID)
+	}
 }
 
 // restart has the next plan name everything: the session is lost, and with it
