@@ -334,6 +334,38 @@ func (w *world) isNew(topic string, old [16]byte) {
 	}
 }
 
+// B25: a fetch session that knows a deleted topic's id never gets what the new topic
+// of that name holds.
+func TestASessionOfADeletedTopicGetsNothingOfTheNewOne(t *testing.T) {
+	inBubble(t, 1, func(w *world) {
+		w.CreateTopic("t", 1, 1, nil)
+		w.mustProduce("t", "old")
+		f, old := at("t", 1), w.topicID("t")
+		f.version = 13
+		req := f.request()
+		req.SessionEpoch, req.Topics[0].TopicID = 0, old
+		session := ask[*kmsg.FetchResponse](w, 1, req).SessionID
+		w.removeTopic("t")
+		w.CreateTopic("t", 1, 1, nil)
+		w.mustProduce("t", "new 0", "new 1")
+		w.WaitHW("t", 0, 2)
+		for epoch := int32(1); epoch < 4; epoch++ {
+			next := kmsg.NewPtrFetchRequest()
+			next.Version, next.MaxBytes, next.SessionID, next.SessionEpoch = 13, 50<<20, session, epoch
+			resp := ask[*kmsg.FetchResponse](w, 1, next)
+			code(t, "the session", resp.ErrorCode, model.None)
+			if len(resp.Topics) != 1 || resp.Topics[0].TopicID != old {
+				t.Fatalf("turn %d tells of %d topics", epoch, len(resp.Topics))
+			}
+			p := resp.Topics[0].Partitions[0]
+			code(t, fmt.Sprint("turn ", epoch), p.ErrorCode, model.ErrUnknownTopicID, model.ErrInconsistentTopicID, model.ErrUnknownTopicOrPartition)
+			if len(p.RecordBatches) != 0 {
+				t.Errorf("turn %d: %d bytes of the new topic", epoch, len(p.RecordBatches))
+			}
+		}
+	})
+}
+
 // told says whether any broker still tells of a topic's id.
 func (w *world) told(id [16]byte) bool {
 	w.t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -333,21 +334,49 @@ func TestNothingDependsOnTheClientID(t *testing.T) {
 func TestUnknownTagsAreSkipped(t *testing.T) {
 	inBubble(t, 1, func(w *world) {
 		w.CreateTopic("t", 1, 1, nil)
+		w.mustProduce("t", "x")
+		w.WaitHW("t", 0, 1)
 		s := w.socket(1)
-		req := w.sound(3, 12).(*kmsg.MetadataRequest)
-		s.put(requestBytes(req, 1))
-		want := s.mustTake(1)
-		req.UnknownTags.Set(9999, []byte("abc"))
-		req.UnknownTags.Set(10000, nil)
-		req.Topics[0].UnknownTags.Set(50, []byte{1})
-		x := "x"
-		request := wire.AppendRequestHeader(nil, wire.Header{Key: 3, Version: 12, CorrelationID: 1, ClientID: &x}, false)
-		request = append(request, 1, 77, 5, 'h', 'e', 'l', 'l', 'o')
-		s.put(req.AppendTo(request))
-		if got := s.mustTake(1); !bytes.Equal(got, want) {
-			t.Error("another answer with tags")
+		for _, k := range s.advertised() {
+			for v := k.MinVersion; v <= k.MaxVersion; v++ {
+				req := w.sound(k.ApiKey, v)
+				if !req.IsFlexible() {
+					continue
+				}
+				s.put(requestBytes(req, 1))
+				want := s.mustTake(1)
+				tag(reflect.ValueOf(req).Elem())
+				x := "x"
+				request := wire.AppendRequestHeader(nil, wire.Header{Key: k.ApiKey, Version: v, CorrelationID: 1, ClientID: &x}, false)
+				request = append(request, 1, 77, 5, 'h', 'e', 'l', 'l', 'o')
+				s.put(req.AppendTo(request))
+				got := s.mustTake(1)
+				decoded(t, req, got)
+				switch k := kmsg.Key(k.ApiKey); k {
+				case kmsg.Metadata, kmsg.Fetch, kmsg.ListOffsets, kmsg.DescribeConfigs, kmsg.OffsetForLeaderEpoch:
+					if !bytes.Equal(got, want) {
+						t.Errorf("%s v%d: another answer with tags", k.Name(), v)
+					}
+				}
+			}
 		}
 	})
+}
+
+// tag gives a request and all its elements tags that nobody knows.
+func tag(v reflect.Value) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case f.Type() == reflect.TypeFor[kmsg.Tags]():
+			tags := f.Addr().Interface().(*kmsg.Tags)
+			tags.Set(9999, []byte("abc"))
+			tags.Set(10000, nil)
+		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
+			for j := range f.Len() {
+				tag(f.Index(j))
+			}
+		}
+	}
 }
 
 // B14: what is not Kafka costs nothing and is shown the door.
