@@ -124,10 +124,7 @@ func (w *logWriter) run() {
 	for {
 		batch = w.inbox.take(batch)
 		if len(batch) == 0 {
-			w.inbox.mu.Lock()
-			closed := w.inbox.closed && len(w.inbox.in) == 0
-			w.inbox.mu.Unlock()
-			if closed {
+			if w.inbox.isClosed() {
 				return
 			}
 			<-w.inbox.wake

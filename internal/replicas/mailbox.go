@@ -55,3 +55,10 @@ func (m *mailbox[E]) close() {
 	default:
 	}
 }
+
+// isClosed reports whether nothing waits and nothing will.
+func (m *mailbox[E]) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed && len(m.in) == 0
+}
