@@ -173,6 +173,10 @@ func (n *Node) Step(m *pb.Message) error {
 	if m.GetType() == pb.MsgVoteResp && !m.GetReject() {
 		n.noteVote(m.GetTerm(), from)
 	}
+	if n.lost(m) {
+		n.handOver(from)
+	}
+	n.tame(m)
 	return n.raw.Step(m)
 }
 

@@ -288,6 +288,56 @@ func TestStampsFitOnEveryReplicaWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
+// A voter comes back with a new disk, or with a tail cut off, to a leader that
+// knows what it had acknowledged.
+func TestAVoterThatLostWhatItAcknowledgedIsBroughtUpAgain(t *testing.T) {
+	for seed := range uint64(20) {
+		for name, keep := range map[string]func(entries int) int{
+			"everything":     func(int) int { return 0 },
+			"half":           func(n int) int { return n / 2 },
+			"the last entry": func(n int) int { return n - 1 },
+		} {
+			w := newWorld(t, seed)
+			w.settle()
+			for range 5 {
+				w.propose(w.leader())
+				w.settle()
+			}
+			m := w.nodes[int(w.leader().id+1+model.BrokerID(seed%2))%voters]
+			w.lose(m, keep(len(m.entries)))
+			w.propose(w.leader())
+			w.settle()
+			for _, m := range w.nodes {
+				w.checkLog(m)
+				if !bytes.Equal(m.applied, w.nodes[0].applied) {
+					t.Fatalf("seed %d, %s lost: nodes %d and 0 applied different logs", seed, name, m.id)
+				}
+			}
+		}
+	}
+}
+
+// lose restarts a node with n entries left, or none and an empty disk.
+func (w *world) lose(m *member, n int) {
+	m.entries = m.entries[:n:n]
+	commit := min(m.state.GetCommit(), uint64(n))
+	m.state = &pb.HardState{Term: m.state.Term, Vote: m.state.Vote, Commit: &commit}
+	if n == 0 {
+		m.state = nil
+	}
+	w.restart(m)
+}
+
+func (w *world) leader() *member {
+	for _, m := range w.nodes {
+		if _, ok := m.node.Leading(); ok {
+			return m
+		}
+	}
+	w.t.Fatal("nobody leads")
+	return nil
+}
+
 func TestAForeignStampStopsTheNode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.settle()
