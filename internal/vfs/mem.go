@@ -335,7 +335,7 @@ func (m *Mem) Lock(p string) (io.Closer, error) {
 		return nil, err
 	}
 	if m.locked[n] {
-		return nil, &fs.PathError{Op: "lock", Path: p, Err: errors.New("held by another")}
+		return nil, &fs.PathError{Op: "lock", Path: p, Err: ErrLocked}
 	}
 	m.locked[n] = true
 	return &memLock{m: m, n: n}, nil

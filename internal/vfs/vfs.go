@@ -3,9 +3,13 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"time"
 )
+
+// ErrLocked says that another process, or another part of this one, holds a lock.
+var ErrLocked = errors.New("another process uses this directory")
 
 // FS is a file system. Paths are slash separated. Missing files are reported
 // with an error that is fs.ErrNotExist, existing ones with fs.ErrExist.
@@ -29,7 +33,7 @@ type FS interface {
 	// SyncDir makes the folder's entries (new, renamed, removed) durable.
 	SyncDir(path string) error
 	// Lock takes an exclusive lock on the file, which it creates. It fails at
-	// once when another holder has it. Closing releases it.
+	// once, with ErrLocked, when another holder has it. Closing releases it.
 	Lock(path string) (io.Closer, error)
 }
 
