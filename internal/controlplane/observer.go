@@ -236,7 +236,11 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			f.o.Log.Info("controller not followed any more", "err", err)
+			if errors.Is(err, model.ErrInconsistentClusterID) {
+				f.o.Log.Warn("the controllers belong to another cluster than this directory was formatted for", "cluster", f.o.ClusterID)
+			} else {
+				f.o.Log.Info("controller not followed any more", "err", err)
+			}
 		}
 		if followed {
 			pause = redialMin

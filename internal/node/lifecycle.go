@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -38,6 +39,8 @@ type lifecycle struct {
 	nudge     chan struct{} // asks for a heartbeat now
 	answered  chan struct{} // a heartbeat was accepted
 	done      chan struct{}
+
+	refusal model.Error // the last one that was told
 }
 
 func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger) *lifecycle {
@@ -165,7 +168,7 @@ func (lc *lifecycle) register(ctx context.Context) bool {
 				lc.log.Info("broker is registered", "epoch", r.BrokerEpoch)
 				return true
 			}
-			lc.log.Info("registration refused", "error", model.Error(r.ErrorCode))
+			lc.notRegistered(model.Error(r.ErrorCode))
 		}
 		select {
 		case <-time.After(pause):
@@ -173,6 +176,21 @@ func (lc *lifecycle) register(ctx context.Context) bool {
 			return false
 		}
 		pause = min(2*pause, 500*time.Millisecond)
+	}
+}
+
+// refusals say in words why the controllers do not take a broker.
+var refusals = map[model.Error]string{
+	model.ErrDuplicateBrokerRegistration: "another broker with this node.id is running, or was a moment ago: waiting until it is gone",
+	model.ErrInconsistentClusterID:       "the controllers belong to another cluster than this directory was formatted for",
+	model.ErrUnsupportedVersion:          "the cluster uses features that this broker does not know",
+}
+
+// notRegistered says why, once until the reason changes.
+func (lc *lifecycle) notRegistered(err model.Error) {
+	if err != lc.refusal {
+		lc.refusal = err
+		lc.log.Warn(cmp.Or(refusals[err], "registration refused"), "error", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,4 +124,41 @@ func TestAStopGivesUpOnControllersThatAreGone(t *testing.T) {
 			<-lc.done
 		})
 	}
+}
+
+// taken is a source that refuses a registration some times, then takes it.
+type taken struct {
+	controlplane.Source
+	refusals []model.Error
+}
+
+func (s *taken) Forward(context.Context, kmsg.Request) (kmsg.Response, error) {
+	resp := kmsg.NewPtrBrokerRegistrationResponse()
+	if len(s.refusals) > 0 {
+		resp.ErrorCode, s.refusals = s.refusals[0].Code(), s.refusals[1:]
+	}
+	resp.BrokerEpoch = 7
+	return resp, nil
+}
+
+func TestARefusedRegistrationIsToldOnceInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		twice, foreign := model.ErrDuplicateBrokerRegistration, model.ErrInconsistentClusterID
+		src := &taken{refusals: []model.Error{twice, twice, twice, foreign, foreign, twice}}
+		var out strings.Builder
+		cfg, err := config.New(map[string]string{"node.id": "1", "process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:1",
+			"controller.listener.names": "CONTROLLER", "controller.quorum.voters": "9@127.0.0.1:2", "log.dirs": t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lc := newLifecycle(cfg, src, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		lc.listeners = func() []config.Listener { return nil }
+		if !lc.register(t.Context()) || lc.Epoch() != 7 {
+			t.Fatalf("not registered in the end, epoch %d", lc.Epoch())
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[0], "another broker with this node.id") || !strings.Contains(lines[1], "another cluster") {
+			t.Errorf("three reasons in a row are told as\n%s", out.String())
+		}
+	})
 }
