@@ -30,8 +30,9 @@ type Runner struct {
 
 var _ cli.Runner = Runner{}
 
-// stopLimit bounds an orderly stop.
-const stopLimit = 20 * time.Second
+// stopLimit bounds an orderly stop: a cluster that cannot let a broker go, or a
+// follower that does not move, holds it up no longer (case B254).
+const stopLimit = 8 * time.Second
 
 // Format prepares the directories of a node.
 func (r Runner) Format(_ context.Context, out io.Writer, clusterID string, cfg *config.Config) error {
