@@ -102,7 +102,7 @@ func runScripts(ctx context.Context, s settings, wanted *regexp.Regexp, b *board
 			continue
 		}
 		if c == nil {
-			if c, err = startCluster(ctx, s, "cluster", 3); err != nil {
+			if c, err = startCluster(ctx, s, "cluster", 3, "auto.leader.rebalance.enable=false"); err != nil {
 				return err
 			}
 			defer c.stop()
