@@ -30,11 +30,11 @@ type broker struct {
 	data      *api.DataPath
 	groups    *coordinator.Coordinator
 
-	cancel      context.CancelFunc
-	explaining  sync.WaitGroup // answers to Tidemark's own requests
-	unsubscribe func()
-	serving     chan struct{} // closed when the server goroutine ended
-	ready       chan struct{}
+	cancel     context.CancelFunc
+	explaining sync.WaitGroup // answers to Tidemark's own requests
+	following  sync.WaitGroup // the goroutine that subscribes to the metadata
+	serving    chan struct{}  // closed when the server goroutine ended
+	ready      chan struct{}
 
 	mu      sync.Mutex
 	server  *transport.Server
@@ -55,7 +55,7 @@ func startBroker(n *Node) (*broker, error) {
 	b.lifecycle.cluster, b.lifecycle.directory = n.dir.ClusterID(), n.dir.ID()
 	b.lifecycle.clean, b.lifecycle.listeners = n.dir.CleanShutdownEpoch(), b.advertised
 	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir,
-		epoch: b.lifecycle.Epoch, fail: b.fail, last: image.New()}
+		fail: b.fail, last: image.New()}
 	b.applier.img.Store(image.New())
 	b.lifecycle.applied = b.applier.Followed
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
@@ -128,14 +128,30 @@ func (b *broker) run(ctx context.Context) {
 	go b.janitor.run(ctx)
 	b.groups.Run()
 	b.api = b.newAPI()
-	b.unsubscribe = b.n.source.Subscribe(func(img *image.Image) {
-		b.applier.apply(img)
-		if int64(img.End()) > int64(b.lifecycle.Epoch()) {
+	b.following.Go(func() { b.follow(ctx) })
+	go b.lifecycle.run(ctx)
+	go b.serve(ctx)
+}
+
+// follow has the replicas follow the metadata once it has passed our own
+// registration. Before that the leaderships it tells of are those of an earlier
+// life, or of another process with our id (case B228): to lead in their epochs,
+// or to acknowledge records in their place, would break promises.
+func (b *broker) follow(ctx context.Context) {
+	select {
+	case <-b.lifecycle.registered:
+	case <-ctx.Done():
+		return
+	}
+	joined := int64(b.lifecycle.Epoch())
+	stop := b.n.source.Subscribe(func(img *image.Image) {
+		if int64(img.End()) > joined {
+			b.applier.apply(img)
 			b.lifecycle.soon()
 		}
 	})
-	go b.lifecycle.run(ctx)
-	go b.serve(ctx)
+	<-ctx.Done()
+	stop()
 }
 
 // serve opens the port once the broker is unfenced and answers until stop.
@@ -202,7 +218,7 @@ func (b *broker) stop(ctx context.Context) {
 	}
 	b.cancel()
 	<-b.serving
-	b.unsubscribe()
+	b.following.Wait()
 	<-b.lifecycle.done
 	<-b.janitor.done
 	b.explaining.Wait()

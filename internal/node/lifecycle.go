@@ -30,21 +30,23 @@ type lifecycle struct {
 	listeners func() []config.Listener
 	applied   func() model.Offset // end of the metadata that our replicas follow
 
-	epoch     atomic.Int64 // of our registration; -1 before it
-	unfenced  chan struct{}
-	leave     chan struct{} // closed to ask for a controlled shutdown
-	left      chan struct{} // closed when the controller let us go
-	leaveOnce sync.Once
-	leftOnce  sync.Once
-	nudge     chan struct{} // asks for a heartbeat now
-	answered  chan struct{} // a heartbeat was accepted
-	done      chan struct{}
+	epoch      atomic.Int64  // of our registration; -1 before it
+	registered chan struct{} // closed when the controllers have taken us
+	joinOnce   sync.Once
+	unfenced   chan struct{}
+	leave      chan struct{} // closed to ask for a controlled shutdown
+	left       chan struct{} // closed when the controller let us go
+	leaveOnce  sync.Once
+	leftOnce   sync.Once
+	nudge      chan struct{} // asks for a heartbeat now
+	answered   chan struct{} // a heartbeat was accepted
+	done       chan struct{}
 
 	refusal model.Error // the last one that was told
 }
 
 func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger) *lifecycle {
-	lc := &lifecycle{cfg: cfg, source: src, log: log, unfenced: make(chan struct{}), leave: make(chan struct{}),
+	lc := &lifecycle{cfg: cfg, source: src, log: log, registered: make(chan struct{}), unfenced: make(chan struct{}), leave: make(chan struct{}),
 		left: make(chan struct{}), nudge: make(chan struct{}, 1), answered: make(chan struct{}, 1), done: make(chan struct{})}
 	lc.epoch.Store(int64(model.UnknownBrokerEpoch))
 	return lc
@@ -165,6 +167,7 @@ func (lc *lifecycle) register(ctx context.Context) bool {
 			r := resp.(*kmsg.BrokerRegistrationResponse)
 			if r.ErrorCode == 0 {
 				lc.epoch.Store(r.BrokerEpoch)
+				lc.joinOnce.Do(func() { close(lc.registered) })
 				lc.log.Info("broker is registered", "epoch", r.BrokerEpoch)
 				return true
 			}

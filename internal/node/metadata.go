@@ -24,7 +24,6 @@ type applier struct {
 	log      *slog.Logger
 	dir      *storage.Dir
 	replicas *replicas.Loop
-	epoch    func() model.BrokerEpoch // of our own registration; unknown before it
 	fail     func(error)
 	after    []func(d *image.Delta) // called in order once the replicas follow
 
@@ -58,7 +57,7 @@ func (a *applier) apply(img *image.Image) {
 		return
 	}
 	a.replicas.Change(&c)
-	if err := a.sweep(img.End()); err != nil {
+	if err := a.sweep(); err != nil {
 		a.fail(err)
 		return
 	}
@@ -68,11 +67,10 @@ func (a *applier) apply(img *image.Image) {
 	a.followed.Store(int64(img.End()))
 }
 
-// sweep sets aside the logs that nobody hosts, once the metadata has passed our
-// own registration: what was deleted or moved away while we were down.
-func (a *applier) sweep(end model.Offset) error {
-	epoch := a.epoch()
-	if a.swept || epoch == model.UnknownBrokerEpoch || int64(end) <= int64(epoch) {
+// sweep sets aside the logs that nobody hosts by the first image, which has
+// passed our own registration: what was deleted or moved away while we were down.
+func (a *applier) sweep() error {
+	if a.swept {
 		return nil
 	}
 	a.swept = true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/config"
+	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -52,8 +53,7 @@ func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.applier = &applier{id: 1, cfg: cfg, clock: clock, log: log, dir: dir, replicas: l,
-		epoch: func() model.BrokerEpoch { return 0 }, fail: fail, last: image.New()}
+	h.applier = &applier{id: 1, cfg: cfg, clock: clock, log: log, dir: dir, replicas: l, fail: fail, last: image.New()}
 	t.Cleanup(func() { l.StopFetching(); l.Close(); dir.Close() })
 	return h
 }
@@ -145,7 +145,7 @@ func TestAReplicaThatLeavesTakesItsUnwrittenAppendsAlong(t *testing.T) {
 	}
 }
 
-func TestLogsThatNobodyHostsAreSetAsideOnceTheMetadataIsWhole(t *testing.T) {
+func TestLogsThatNobodyHostsAreSetAsideAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
 		before, err := storage.OpenDir(fs, "/data", storage.DirOptions{ClusterID: "c", NodeID: 1, Manual: true})
@@ -161,18 +161,49 @@ func TestLogsThatNobodyHostsAreSetAsideOnceTheMetadataIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := hostOn(t, fs)
-		epoch := model.UnknownBrokerEpoch
-		h.epoch = func() model.BrokerEpoch { return epoch }
 		h.become(append(topic("kept", 1, 1), append(topic("remade", 30, 1), topic("moved", 4, 2)...)...)...)
-		want := map[string]int{"kept-0": 1, "deleted-0": 1, "remade-0": 1, "moved-0": 1, "-stray": 1}
-		if got := h.folders(t); !maps.Equal(got, want) {
-			t.Errorf("before the registration: folders %v, not %v", got, want)
-		}
-		epoch = model.BrokerEpoch(h.last.End())
-		h.become(&metalog.NoOp{})
-		want = map[string]int{"kept-0": 1, "remade-0": 1, "-stray": 3}
+		want := map[string]int{"kept-0": 1, "remade-0": 1, "-stray": 3}
 		if got := h.folders(t); !maps.Equal(got, want) || h.failed != nil {
-			t.Errorf("after it: folders %v, not %v; failed: %v", got, want, h.failed)
+			t.Errorf("folders %v, not %v; failed: %v", got, want, h.failed)
+		}
+	})
+}
+
+// feed is a source whose images the test hands out.
+type feed struct {
+	controlplane.Source
+	img *image.Image
+	fn  func(*image.Image) // of the one who follows; nil before
+}
+
+func (f *feed) Subscribe(fn func(*image.Image)) (stop func()) {
+	f.fn = fn
+	fn(f.img)
+	return func() {}
+}
+
+// A process that the controllers did not take may be a second one with its id:
+// it leads nothing, and fetches nothing in the name of the first (case B228).
+func TestNothingIsHostedBeforeTheMetadataHasPassedTheRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host(t)
+		src := &feed{img: image.New().Apply(topic("orders", 1, 1), 2, 1)}
+		b := &broker{n: &Node{source: src}, applier: h.applier, lifecycle: newLifecycle(h.cfg, src, h.log)}
+		hosted := func() bool { return h.replicas.ByName(model.TopicPartition{Topic: "orders"}) != nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); b.following.Wait() }()
+		b.following.Go(func() { b.follow(ctx) })
+		if synctest.Wait(); src.fn != nil || hosted() {
+			t.Fatal("a broker that is not registered follows the metadata")
+		}
+		b.lifecycle.epoch.Store(int64(src.img.End()))
+		close(b.lifecycle.registered)
+		if synctest.Wait(); src.fn == nil || hosted() {
+			t.Fatalf("subscribed: %v; metadata that lacks the registration is followed: %v", src.fn != nil, hosted())
+		}
+		src.fn(src.img.Apply([]metalog.Record{&metalog.NoOp{}}, src.img.End()+1, 1))
+		if !hosted() {
+			t.Error("metadata past the registration is not followed")
 		}
 	})
 }
