@@ -17,45 +17,49 @@ import (
 
 // B219: each new topic is judged alone, and is there when that is said.
 func TestCreateTopicsJudgesEachTopic(t *testing.T) {
+	long := strings.Repeat("x", 249)
+	cases := []struct {
+		topic kmsg.CreateTopicsRequestTopic
+		want  model.Error
+	}{
+		{newTopic("exists", 1, 1), model.ErrTopicAlreadyExists},
+		{newTopic("none", 1, 0), model.ErrInvalidReplicationFactor},
+		{newTopic("four", 1, 4), model.ErrInvalidReplicationFactor},
+		{newTopic("empty", 0, 1), model.ErrInvalidPartitions},
+		{newTopic("bad name!", 1, 1), model.ErrInvalidTopicException},
+		{newTopic("..", 1, 1), model.ErrInvalidTopicException},
+		{newTopic("", 1, 1), model.ErrInvalidTopicException},
+		{newTopic(long+"x", 1, 1), model.ErrInvalidTopicException},
+		{newTopic("key", 1, 1, "no.such.key", "1"), model.ErrInvalidConfig},
+		{newTopic("value", 1, 1, "retention.ms", "soon"), model.ErrInvalidConfig},
+		{newTopic("default", -1, -1, "retention.ms", "77"), model.None},
+		{newTopic(long, 1, 3), model.None},
+	}
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("exists", 1, 3, nil)
-		long := strings.Repeat("x", 249)
-		for _, c := range []struct {
-			topic kmsg.CreateTopicsRequestTopic
-			want  model.Error
-		}{
-			{newTopic("exists", 1, 1), model.ErrTopicAlreadyExists},
-			{newTopic("none", 1, 0), model.ErrInvalidReplicationFactor},
-			{newTopic("four", 1, 4), model.ErrInvalidReplicationFactor},
-			{newTopic("empty", 0, 1), model.ErrInvalidPartitions},
-			{newTopic("bad name!", 1, 1), model.ErrInvalidTopicException},
-			{newTopic("..", 1, 1), model.ErrInvalidTopicException},
-			{newTopic("", 1, 1), model.ErrInvalidTopicException},
-			{newTopic(long+"x", 1, 1), model.ErrInvalidTopicException},
-			{newTopic("key", 1, 1, "no.such.key", "1"), model.ErrInvalidConfig},
-			{newTopic("value", 1, 1, "retention.ms", "soon"), model.ErrInvalidConfig},
-			{newTopic("default", -1, -1, "retention.ms", "77"), model.None},
-			{newTopic(long, 1, 3), model.None},
-		} {
+		for _, c := range cases {
 			for _, validate := range []bool{true, false} {
 				answer := w.createTopics(1, validate, c.topic)[0]
 				code(t, fmt.Sprintf("%.20s, validate %v", c.topic.Topic, validate), answer.ErrorCode, c.want)
-				if answer.ErrorCode == 0 && !validate {
-					w.WaitFor("the topic is known", func() bool { return w.known(w.Controller(), c.topic.Topic).ErrorCode == 0 })
-				}
 				made := c.want == model.None && !validate || c.topic.Topic == "exists"
+				pass(soon)
 				if there := w.known(w.Controller(), c.topic.Topic).ErrorCode == 0; there != made {
 					t.Errorf("%.20s, validate %v: it is there: %v", c.topic.Topic, validate, there)
 				}
 			}
 		}
-		pass(soon)
 		for broker := 1; broker <= 3; broker++ {
 			d := w.known(broker, "default")
 			if d.ErrorCode != 0 || len(d.Partitions) != 4 || len(d.Partitions[0].Replicas) != 3 {
 				t.Errorf("broker %d: %v, %d partitions", broker, model.Error(d.ErrorCode), len(d.Partitions))
 			}
 		}
+	}, tidetest.Set("num.partitions", "4"))
+}
+
+// B219: a name that comes twice in a request is refused once.
+func TestATopicIsNotCreatedTwiceInOneRequest(t *testing.T) {
+	inBubble(t, 3, func(w *world) {
 		twice := w.createTopics(1, false, newTopic("twice", 1, 1), newTopic("once", 2, 3), newTopic("twice", 1, 1))
 		if len(twice) != 2 {
 			t.Fatalf("%d answers to three topics of two names", len(twice))
@@ -70,16 +74,13 @@ func TestCreateTopicsJudgesEachTopic(t *testing.T) {
 				t.Errorf("beside it: %d partitions, %d replicas, %d configs", a.NumPartitions, a.ReplicationFactor, len(a.Configs))
 			}
 		}
-	}, tidetest.Set("num.partitions", "4"))
+	})
 }
 
-// B221: partitions are added at the end, and nothing that is there changes.
-func TestCreatePartitionsAddsAtTheEnd(t *testing.T) {
+// B221: a bad number of partitions, or a bad place for them, is refused.
+func TestCreatePartitionsJudgesTheNewOnes(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 2, 3, nil)
-		for p := range 2 {
-			code(t, "produce", produceTo(w, "t", int32(p), batch(fmt.Sprint("of ", p))).ErrorCode, model.None)
-		}
 		count := func() int { return len(w.known(w.Controller(), "t").Partitions) }
 		code(t, "as many", w.grow("t", 2, false), model.ErrInvalidPartitions)
 		code(t, "fewer", w.grow("t", 1, false), model.ErrInvalidPartitions)
@@ -90,6 +91,16 @@ func TestCreatePartitionsAddsAtTheEnd(t *testing.T) {
 		code(t, "no such broker", w.grow("t", 3, false, []int32{1, 2, 9}), model.ErrInvalidReplicaAssignment)
 		if n := count(); n != 2 {
 			t.Fatalf("%d partitions after refusals", n)
+		}
+	})
+}
+
+// B221: what is added is there on all brokers, and the old partitions go on.
+func TestAddedPartitionsAreThere(t *testing.T) {
+	inBubble(t, 3, func(w *world) {
+		w.CreateTopic("t", 2, 3, nil)
+		for p := range 2 {
+			code(t, "produce", produceTo(w, "t", int32(p), batch(fmt.Sprint("of ", p))).ErrorCode, model.None)
 		}
 		code(t, "four", w.grow("t", 4, false), model.None)
 		code(t, "six, assigned", w.grow("t", 6, false, []int32{1, 2, 3}, []int32{2, 3, 1}), model.None)
@@ -142,6 +153,14 @@ func TestDescribedConfigsAreComplete(t *testing.T) {
 				t.Errorf("retention.ms: %+v", c)
 			}
 		}
+	})
+}
+
+// B222: a broker describes what is asked for, or says why not.
+func TestDescribingWhatIsThereAndWhatIsNot(t *testing.T) {
+	inBubble(t, 2, func(w *world) {
+		w.CreateTopic("t", 1, 2, nil)
+		pass(soon)
 		two := w.describeConfigs(2, kmsg.ConfigResourceTypeTopic, "t", "retention.ms", "cleanup.policy")
 		if len(two.Configs) != 2 {
 			t.Errorf("%d of two keys", len(two.Configs))

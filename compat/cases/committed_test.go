@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/tidetest"
 )
 
-// stored is one partition in an answer to OffsetFetch, in words.
+// storedOffset is one partition in an answer to OffsetFetch, in words.
 func storedOffset(partition int32, offset int64, epoch int32, metadata *string, errorCode int16) string {
 	m := "null"
 	if metadata != nil {

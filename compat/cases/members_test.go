@@ -303,15 +303,13 @@ func TestMembersOutliveTheirCoordinator(t *testing.T) {
 		w.WaitISR("t", 0, 1, 2, 3)
 		old = w.coordinator("g")
 	}
-	pass(time.Second)
 	c.settled(3, 6)
 	if after, g := ids(); !slices.Equal(before, after) || g > generation+2 { // one for each move at most
 		t.Errorf("members %v of generation %d became %v of %d", before, generation, after, g)
 	}
-	for i := range clients {
-		c.stop(fmt.Sprint("c", i))
+	for name := range c.stops {
+		c.stop(name)
 	}
-	c.wait.Wait()
 }
 
 // B200: members that come and go never own a partition twice, and eager ones

@@ -88,18 +88,9 @@ func TestRetentionNeverPassesTheHighWatermark(t *testing.T) {
 func TestDeleteRecordsTellsWhereTheLogBegins(t *testing.T) {
 	inBubble(t, 3, func(w *world) {
 		w.CreateTopic("t", 1, 3, nil)
-		w.CreateTopic("compact", 1, 3, with("cleanup.policy", "compact"))
-		w.CreateTopic("both", 1, 3, with("cleanup.policy", "compact,delete"))
 		w.hundreds("t", 1)
 		w.settle("t", 1, 2, 3)
 		leader := w.Leader("t", 0)
-		refused := func(what string, p lowered, want model.Error) {
-			t.Helper()
-			code(t, what, p.ErrorCode, want)
-			if p.LowWatermark != -1 {
-				t.Errorf("%s: low watermark %d", what, p.LowWatermark)
-			}
-		}
 		for _, c := range []struct{ ask, low int64 }{{50, 50}, {30, 50}, {0, 50}, {60, 60}} {
 			p := w.tryDelete(leader, "t", 0, c.ask, 10*time.Second)
 			code(t, fmt.Sprint("below ", c.ask), p.ErrorCode, model.None)
@@ -112,6 +103,28 @@ func TestDeleteRecordsTellsWhereTheLogBegins(t *testing.T) {
 				}
 			}
 		}
+		p := w.tryDelete(leader, "t", 0, -1, 10*time.Second)
+		if code(t, "all", p.ErrorCode, model.None); p.LowWatermark != 100 || w.earliest(leader, "t") != 100 {
+			t.Errorf("all: low watermark %d, earliest %d", p.LowWatermark, w.earliest(leader, "t"))
+		}
+	})
+}
+
+// B141: what cannot be deleted is refused.
+func TestDeleteRecordsRefusesWhatItCannot(t *testing.T) {
+	inBubble(t, 3, func(w *world) {
+		w.CreateTopic("t", 1, 3, nil)
+		w.CreateTopic("compact", 1, 3, with("cleanup.policy", "compact"))
+		w.CreateTopic("both", 1, 3, with("cleanup.policy", "compact,delete"))
+		w.hundreds("t", 1)
+		leader := w.Leader("t", 0)
+		refused := func(what string, p lowered, want model.Error) {
+			t.Helper()
+			code(t, what, p.ErrorCode, want)
+			if p.LowWatermark != -1 {
+				t.Errorf("%s: low watermark %d", what, p.LowWatermark)
+			}
+		}
 		refused("beyond the high watermark", w.tryDelete(leader, "t", 0, 101, time.Second), model.ErrOffsetOutOfRange)
 		refused("below -1", w.tryDelete(leader, "t", 0, -2, time.Second), model.ErrOffsetOutOfRange)
 		refused("an unknown partition", w.tryDelete(leader, "t", 7, 1, time.Second), model.ErrUnknownTopicOrPartition)
@@ -122,10 +135,6 @@ func TestDeleteRecordsTellsWhereTheLogBegins(t *testing.T) {
 		w.commitAlone("g", "t", 7)
 		c := w.coordinator("g")
 		refused("an internal topic", w.tryDelete(c, "__consumer_offsets", w.offsetsPartition("g"), 0, time.Second), model.ErrInvalidTopicException)
-		p := w.tryDelete(leader, "t", 0, -1, 10*time.Second)
-		if code(t, "all", p.ErrorCode, model.None); p.LowWatermark != 100 || w.earliest(leader, "t") != 100 {
-			t.Errorf("all: low watermark %d, earliest %d", p.LowWatermark, w.earliest(leader, "t"))
-		}
 	})
 }
 
