@@ -30,6 +30,7 @@ type verdict struct {
 	message string
 	bad     []record.BadRecord
 	append  model.Millis
+	size    int // bytes that came
 }
 
 // Produce serves key 0, versions 0 to 13: it checks every batch and posts what
@@ -54,7 +55,7 @@ func (d *DataPath) Produce(r *transport.Request) {
 		t := &c.in.Topics[i]
 		for j := range t.Partitions {
 			c.work.Parts = append(c.work.Parts, ProducePart{})
-			c.said = append(c.said, verdict{append: -1})
+			c.said = append(c.said, verdict{append: -1, size: len(t.Partitions[j].Records)})
 			c.check(t, &t.Partitions[j], len(c.work.Parts)-1)
 		}
 	}
@@ -143,6 +144,9 @@ func (c *produceCall) stored() {
 // done answers. With acks=0 there is no answer, and an error can only be told
 // by closing the connection (R2.17).
 func (c *produceCall) done() {
+	if c.d.Meter != nil {
+		c.count()
+	}
 	if c.in.Acks == 0 {
 		for i := range c.work.Parts {
 			if err := c.work.Parts[i].Err; err != model.None {
@@ -154,6 +158,17 @@ func (c *produceCall) done() {
 		return
 	}
 	c.r.Reply(transport.Message(c.response()))
+}
+
+// count tells the meter what was taken and what was refused.
+func (c *produceCall) count() {
+	for i := range c.work.Parts {
+		if p := &c.work.Parts[i]; p.Err == model.None {
+			c.d.Meter.Produced(int(p.Producer.Records), c.said[i].size)
+		} else {
+			c.d.Meter.Refused(c.said[i].size)
+		}
+	}
 }
 
 func (c *produceCall) response() *kmsg.ProduceResponse {

@@ -268,6 +268,7 @@ func (c *fetchCall) read(p *FetchPart, out *wire.FetchPartition, left int64, fir
 		s.Release()
 		return false
 	}
+	c.d.count(p.Request.Replica, s.Len)
 	out.Records = wire.Records{File: s.File, Off: s.Pos, Len: s.Len, Release: s.Release}
 	if p.Request.Committed {
 		c.aborted(p, out, s.Next)

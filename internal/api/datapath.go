@@ -26,6 +26,8 @@ type DataPath struct {
 	Wall func() model.Millis
 	// RackAware: the rack-aware replica selector is configured (KIP-392).
 	RackAware bool
+	// Meter counts records and bytes; nil counts nothing.
+	Meter Meter
 	// FetchMaxBytes is fetch.max.bytes of the broker, a bound of every answer.
 	FetchMaxBytes int32
 
@@ -33,6 +35,15 @@ type DataPath struct {
 	mu       sync.Mutex
 	sessions *sessions.Cache
 	calls    sync.Pool
+}
+
+// Meter counts what producers, consumers and followers move. Its methods are
+// called from many goroutines and must not block.
+type Meter interface {
+	Produced(records, bytes int)
+	Refused(bytes int)
+	Consumed(bytes int)
+	SentToFollower(bytes int)
 }
 
 // evictAfter is how long a fetch session is safe from others (R0.1).
@@ -53,6 +64,17 @@ func (d *DataPath) Sessions() int {
 // internalTopic reports whether only the broker itself writes to the topic.
 func internalTopic(name string) bool {
 	return name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state"
+}
+
+// count tells the meter of bytes that are sent to a consumer or a follower.
+func (d *DataPath) count(to model.BrokerID, bytes int) {
+	switch {
+	case d.Meter == nil:
+	case to >= 0:
+		d.Meter.SentToFollower(bytes)
+	default:
+		d.Meter.Consumed(bytes)
+	}
 }
 
 // place finds the replica that a request names by topic name, or says why not.

@@ -249,7 +249,7 @@ func TestAReadThatFailsSaysWhy(t *testing.T) {
 		t.Helper()
 		p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{From: from, Limit: from + 1, Generation: generation}}
 		out := wire.NewFetchPartition(3, model.None)
-		if has := (&fetchCall{}).read(p, &out, 1000, true); out.Err != want || has != (want == model.None) || out.Partition != 3 {
+		if has := (&fetchCall{d: &DataPath{}}).read(p, &out, 1000, true); out.Err != want || has != (want == model.None) || out.Partition != 3 {
 			t.Errorf("reading from %d in generation %d: %v with records %v, not %v", from, generation, out.Err, has, want)
 		}
 		if out.Records.Release != nil {

@@ -101,7 +101,7 @@ func (r *Replication) init(f factory) {
 	r.atMin = f.gauge("at_min_isr_partitions", "Partitions led here that would refuse acks=all with one replica less.")
 	r.offline = f.gauge("offline_replicas", "Replicas on this broker that have no leader or a failed directory.")
 	r.reassigning = f.gauge("reassigning_partitions", "Partitions led here whose replicas are being changed.")
-	r.maxLag = f.gauge("follower_max_lag_records", "The most records that a replica here lacks of what its leader last told.")
+	r.maxLag = f.gauge("follower_max_lag_records", "The most records that a follower of a partition led here lacks, as its leader has heard.")
 	r.shrinks = f.counter("isr_shrinks_total", "Times that a leader here took replicas out of an ISR.")
 	r.expands = f.counter("isr_expands_total", "Times that a leader here put replicas into an ISR.")
 	r.refused = f.counter("isr_updates_failed_total", "ISR changes that the controller did not accept.")
@@ -121,7 +121,7 @@ func (r *Replication) Set(c ReplicaCounts) {
 	r.reassigning.Set(float64(c.Reassigning))
 }
 
-// SetMaxLag says how many records the replica that is furthest behind lacks.
+// SetMaxLag says how many records the follower that is furthest behind lacks.
 func (r *Replication) SetMaxLag(records int64) { r.maxLag.Set(float64(records)) }
 
 // Shrunk counts an ISR that lost members.
@@ -179,11 +179,9 @@ type ControllerCounts struct {
 	MetadataEnd        int64 // exclusive end of the applied metadata log
 }
 
-// Controller counts what the metadata tells and the controller decides.
+// Controller says how the cluster stands by the metadata.
 type Controller struct {
 	active, brokers, fenced, topics, partitions, offline, notPreferred, end prometheus.Gauge
-	elections, unclean                                                      prometheus.Counter
-	commits                                                                 prometheus.Histogram
 }
 
 func (c *Controller) init(f factory) {
@@ -195,9 +193,6 @@ func (c *Controller) init(f factory) {
 	c.offline = f.gauge("offline_partitions", "Partitions of the cluster without a leader.")
 	c.notPreferred = f.gauge("preferred_replica_imbalance", "Partitions that are not led by their preferred replica.")
 	c.end = f.gauge("metadata_end_offset", "End of the metadata log that this node has applied.")
-	c.elections = f.counter("leader_elections_total", "Leaders that this node elected as the active controller.")
-	c.unclean = f.counter("unclean_leader_elections_total", "Leaders that this node elected although they may lack committed records.")
-	c.commits = f.histogram("metadata_commit_seconds", "Time from a decision of the active controller to its commit.")
 }
 
 // Set says how the cluster stands.
@@ -214,14 +209,3 @@ func (c *Controller) Set(n ControllerCounts) {
 	c.notPreferred.Set(float64(n.NotPreferred))
 	c.end.Set(float64(n.MetadataEnd))
 }
-
-// Elected counts an election of a partition's leader.
-func (c *Controller) Elected(clean bool) {
-	c.elections.Inc()
-	if !clean {
-		c.unclean.Inc()
-	}
-}
-
-// Committed counts a decision that the quorum accepted.
-func (c *Controller) Committed(took time.Duration) { c.commits.Observe(took.Seconds()) }

@@ -2,7 +2,6 @@
 package metrics
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +26,6 @@ type Registry struct {
 	apiMu    sync.Mutex // guards the making of apis and of other
 	other    *API
 	requests *prometheus.CounterVec
-	failures *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
 
 	Connections Connections
@@ -43,7 +41,6 @@ func New() *Registry {
 	r.prom.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := factory{r.prom}
 	r.requests = f.counters("requests_total", "Requests answered.", "api")
-	r.failures = f.counters("request_errors_total", "Answers that carried an error code of Kafka's table.", "api", "code")
 	r.latency = f.histograms("request_seconds", "Time from the last byte of a request to the first of its answer.", "api")
 	r.Connections.init(f)
 	r.Traffic.init(f)
@@ -55,9 +52,8 @@ func New() *Registry {
 
 // API counts the requests of one API key.
 type API struct {
-	count    prometheus.Counter
-	latency  prometheus.Observer
-	failures *prometheus.CounterVec // with the api's name filled in
+	count   prometheus.Counter
+	latency prometheus.Observer
 }
 
 // API returns the counts of an API key, the same value each time. Keys beyond
@@ -86,9 +82,8 @@ func (r *Registry) API(key int16) *API {
 
 func (r *Registry) newAPI(name string) *API {
 	return &API{
-		count:    r.requests.WithLabelValues(name),
-		latency:  r.latency.WithLabelValues(name),
-		failures: r.failures.MustCurryWith(prometheus.Labels{"api": name}),
+		count:   r.requests.WithLabelValues(name),
+		latency: r.latency.WithLabelValues(name),
 	}
 }
 
@@ -96,11 +91,6 @@ func (r *Registry) newAPI(name string) *API {
 func (a *API) Done(took time.Duration) {
 	a.count.Inc()
 	a.latency.Observe(took.Seconds())
-}
-
-// Failed counts an error code, other than 0, in an answer.
-func (a *API) Failed(code int16) {
-	a.failures.WithLabelValues(strconv.Itoa(int(code))).Inc()
 }
 
 // factory makes and registers metrics.

@@ -81,7 +81,7 @@ func startBroker(n *Node) (*broker, error) {
 func (b *broker) loopOptions() replicas.Options {
 	n, cfg := b.n, b.n.cfg
 	return replicas.Options{
-		ID: cfg.NodeID, Clock: n.clock, Log: n.log, Observer: n.events, Dir: cfg.LogDir,
+		ID: cfg.NodeID, Clock: n.clock, Log: n.log, Observer: n.events, Meter: n.logMeter(), Dir: cfg.LogDir,
 		LagMax: cfg.ReplicaLagTimeMax, ProducerExpiry: cfg.ProducerIDExpiration,
 		Fetch: replicas.FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
 			TotalBytes: cfg.ReplicaFetchResponseMaxBytes, Backoff: cfg.ReplicaFetchBackoff, Limit: cfg.ReplicaSocketTimeout},

@@ -68,5 +68,28 @@ func (l listenerMetrics) Answered(key int16, took time.Duration) { l.m.API(key).
 // Opened counts a connection.
 func (l listenerMetrics) Opened() { l.m.Connections.Opened() }
 
+// Refused counts a connection above the limits.
+func (l listenerMetrics) Refused() { l.m.Connections.Refused() }
+
+// logMetrics counts what the replicas' room moves.
+type logMetrics struct{ m *metrics.Registry }
+
+// logMeter is nil unless somebody may scrape.
+func (n *Node) logMeter() replicas.Meter {
+	if n.metrics == nil {
+		return nil
+	}
+	return logMetrics{n.metrics}
+}
+
+// Appended counts one write to a log.
+func (l logMetrics) Appended(took time.Duration, batches int) { l.m.Log.Appended(took, batches) }
+
+// Flushed counts one sync of a log.
+func (l logMetrics) Flushed(took time.Duration) { l.m.Log.Flushed(took) }
+
+// Replicated counts bytes fetched from a leader.
+func (l logMetrics) Replicated(bytes int) { l.m.Traffic.Replicated(bytes) }
+
 // Closed counts a connection's end.
 func (l listenerMetrics) Closed() { l.m.Connections.Closed() }

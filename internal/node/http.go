@@ -86,16 +86,21 @@ func (n *Node) clusterCounts(img *image.Image) metrics.ControllerCounts {
 func (b *broker) scrape(reg *metrics.Registry) []metrics.Marks {
 	var out []metrics.Marks
 	var c metrics.ReplicaCounts
+	lag := int64(0)
 	img := b.applier.Image()
 	reg.Traffic.SetParked(b.replicas.Parked())
 	for _, r := range b.replicas.Views(nil) {
 		v, m := r.View, r.View.Marks
+		for _, f := range v.Remotes {
+			lag = max(lag, int64(v.Marks.LEO-max(f.LEO, 0)))
+		}
 		count(&c, v, img.Partition(r.Hosted.ID.TopicID, r.Hosted.ID.Partition))
 		out = append(out, metrics.Marks{Topic: r.TP.Topic, Partition: r.TP.Partition, Leader: v.Role == partition.Leader,
 			LogStart: int64(m.LogStart), HW: int64(m.HW), LEO: int64(m.LEO), LastStable: int64(m.LSO),
 			Bytes: r.Hosted.Log.Size(), InSync: len(v.ISR)})
 	}
 	reg.Replication.Set(c)
+	reg.Replication.SetMaxLag(lag)
 	return out
 }
 

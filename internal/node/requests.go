@@ -24,6 +24,9 @@ func (b *broker) newAPI() *api.API {
 		Self: cfg.NodeID, Replicas: b.replicas, Image: b.applier.Image, Topic: configs.of, Node: b.node,
 		Now: b.n.clock.Now, Wall: b.n.clock.Wall, RackAware: cfg.RackAwareReads, FetchMaxBytes: cfg.FetchMaxBytes,
 	}
+	if b.n.metrics != nil {
+		data.Meter = &b.n.metrics.Traffic
+	}
 	b.data = data
 	data.Init(cfg.FetchSessionSlots, func() int32 { return rand.Int32N(1<<31-2) + 1 })
 	a := api.New(api.Options{

@@ -36,6 +36,7 @@ type fetcher struct {
 	dial  func(ctx context.Context, id model.BrokerID) (*transport.Client, error)
 	epoch func() model.BrokerEpoch
 	tell  func(event) bool
+	meter Meter // nil counts nothing
 	log   *slog.Logger
 
 	client        *transport.Client
@@ -58,7 +59,7 @@ type FetchOptions struct {
 
 func (l *Loop) startFetcher(ctx context.Context, s *source) {
 	f := &fetcher{id: l.id, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
-		tell: func(e event) bool { return l.inbox.post(e) }}
+		meter: l.opts.Meter, tell: func(e event) bool { return l.inbox.post(e) }}
 	l.fetchers.Go(func() { f.run(ctx) })
 }
 
@@ -144,6 +145,11 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 	f.session = f.resp.SessionID
 	f.sessionEpoch = max(1, f.sessionEpoch+1) // after the last one comes 1
 	f.collect(ev)
+	if f.meter != nil {
+		for i := range ev.parts {
+			f.meter.Replicated(len(ev.parts[i].data))
+		}
+	}
 	ev.free = frame.Release
 	if !f.tell(ev) {
 		frame.Release()

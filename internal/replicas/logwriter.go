@@ -75,6 +75,7 @@ type logWriter struct {
 	clock Clock
 	tell  func(reports)
 	fail  func(error)
+	meter Meter // nil counts nothing
 	done  chan struct{}
 
 	groups []*appendGroup // of this round, in order of first use
@@ -210,9 +211,17 @@ func (w *logWriter) writeGroup(g *appendGroup) error {
 	if len(g.batches) == 0 {
 		return nil
 	}
+	began := w.clock.Now()
 	res, err := g.r.log.Append(w.clock.Wall(), g.batches...)
+	appended := w.clock.Now()
 	if err == nil && res.Flush {
 		err = g.r.log.Flush(w.clock.Wall())
+	}
+	if w.meter != nil {
+		w.meter.Appended(appended.Sub(began), len(g.batches))
+		if res.Flush {
+			w.meter.Flushed(w.clock.Now().Sub(appended))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", g.r.tp(), err)

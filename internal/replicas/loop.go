@@ -83,6 +83,7 @@ type Options struct {
 	Clock    Clock
 	Log      *slog.Logger
 	Observer Observer
+	Meter    Meter  // nil counts nothing
 	Dir      string // where truncations are accounted for
 
 	LagMax         time.Duration // replica.lag.time.max.ms
@@ -120,6 +121,14 @@ type inputs struct {
 	response  partition.FetchResponse
 	answer    partition.ISRAnswer
 	tick      partition.Tick
+}
+
+// Meter counts what the room moves, for metrics. Its methods are called from the
+// log writer and the fetchers and must not block.
+type Meter interface {
+	Appended(took time.Duration, batches int)
+	Flushed(took time.Duration)
+	Replicated(bytes int)
 }
 
 // Observer is told what the cores decided, for logs and metrics. Its methods
@@ -162,6 +171,7 @@ func newLoop(o Options) (*Loop, error) {
 		l.GoOffline()
 		o.Fail(err)
 	})
+	l.writer.meter = o.Meter
 	l.isr = &isrSender{id: o.ID, forward: o.Forward, epoch: o.Epoch,
 		tell:  func(as isrAnswers) bool { return l.inbox.post(as) },
 		inbox: newMailbox[proposal](), done: make(chan struct{})}

@@ -66,6 +66,8 @@ type Observer interface {
 	Answered(key int16, took time.Duration)
 	Opened()
 	Closed()
+	// Refused tells of a connection above the limits.
+	Refused()
 }
 
 func (o Options) withDefaults() Options {
@@ -175,6 +177,9 @@ func (s *Server) start(nc net.Conn, h Handler) {
 	if err := s.admit(c); err != nil {
 		nc.Close()
 		s.noise.warn(s.opts.Log, "connection refused", c.ip, err)
+		if o := s.opts.Observer; o != nil {
+			o.Refused()
+		}
 		return
 	}
 	if o := s.opts.Observer; o != nil {
