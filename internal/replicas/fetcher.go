@@ -145,11 +145,6 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 	f.session = f.resp.SessionID
 	f.sessionEpoch = max(1, f.sessionEpoch+1) // after the last one comes 1
 	f.collect(ev)
-	if f.meter != nil {
-		for i := range ev.parts {
-			f.meter.Replicated(len(ev.parts[i].data))
-		}
-	}
 	ev.free = frame.Release
 	if !f.tell(ev) {
 		frame.Release()
@@ -214,6 +209,11 @@ func (f *fetcher) collect(ev *fetched) {
 		t := &f.resp.Topics[i]
 		for j := range t.Partitions {
 			ev.parts = append(ev.parts, collectPart(t.TopicID, &t.Partitions[j]))
+		}
+	}
+	if f.meter != nil {
+		for i := range ev.parts {
+			f.meter.Replicated(len(ev.parts[i].data))
 		}
 	}
 }
