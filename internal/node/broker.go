@@ -55,7 +55,7 @@ func startBroker(n *Node) (*broker, error) {
 	b.lifecycle.cluster, b.lifecycle.directory = n.dir.ClusterID(), n.dir.ID()
 	b.lifecycle.clean, b.lifecycle.listeners = n.dir.CleanShutdownEpoch(), b.advertised
 	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir,
-		fail: b.fail, last: image.New()}
+		fail: b.fail, last: image.New(), strays: newStrays()}
 	b.applier.img.Store(image.New())
 	b.lifecycle.applied = b.applier.Followed
 	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
@@ -138,13 +138,17 @@ func (b *broker) run(ctx context.Context) {
 // life, or of another process with our id (case B228): to lead in their epochs,
 // or to acknowledge records in their place, would break promises.
 func (b *broker) follow(ctx context.Context) {
+	stop := b.n.source.Subscribe(func(img *image.Image) { b.applier.strays.remember(img, b.n.cfg.NodeID) })
 	select {
 	case <-b.lifecycle.registered:
 	case <-ctx.Done():
+	}
+	stop()
+	if ctx.Err() != nil {
 		return
 	}
 	joined := int64(b.lifecycle.Epoch())
-	stop := b.n.source.Subscribe(func(img *image.Image) {
+	stop = b.n.source.Subscribe(func(img *image.Image) {
 		if int64(img.End()) > joined {
 			b.applier.apply(img)
 			b.lifecycle.soon()

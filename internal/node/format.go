@@ -16,6 +16,9 @@ import (
 // metadata log first, then meta.properties, whose presence says that all is
 // there. A directory that belongs to a cluster already is left as it is.
 func Format(cfg *config.Config, clusterID string) error {
+	if info, err := vfs.OS.Stat(cfg.LogDir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file: remove it, or name another log.dirs", cfg.LogDir)
+	}
 	if controlplane.Formatted(cfg.MetadataDir()) {
 		return fmt.Errorf("%s is formatted already: remove it, or name another log.dirs", cfg.LogDir)
 	}
@@ -30,10 +33,10 @@ func Format(cfg *config.Config, clusterID string) error {
 		o.Voters = []controlplane.Voter{{ID: cfg.NodeID, DirectoryID: directory, Host: at.Host, Port: at.Port}}
 	}
 	if err := vfs.OS.MkdirAll(cfg.LogDir); err != nil {
-		return fmt.Errorf("make %s: %w", cfg.LogDir, err)
+		return fmt.Errorf("%s cannot be made (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
 	if err := controlplane.Format(cfg.MetadataDir(), o); err != nil {
-		return fmt.Errorf("format %s: %w", cfg.LogDir, err)
+		return fmt.Errorf("%s cannot be formatted (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
 	d, err := storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory})
 	if err != nil {

@@ -29,6 +29,7 @@ type applier struct {
 
 	img      atomic.Pointer[image.Image]
 	last     *image.Image
+	strays   strays
 	swept    bool         // logs that nobody hosts are set aside
 	followed atomic.Int64 // end of the last image that the replicas follow
 }
@@ -65,25 +66,6 @@ func (a *applier) apply(img *image.Image) {
 		f(delta)
 	}
 	a.followed.Store(int64(img.End()))
-}
-
-// sweep sets aside the logs that nobody hosts by the first image, which has
-// passed our own registration: what was deleted or moved away while we were down.
-func (a *applier) sweep() error {
-	if a.swept {
-		return nil
-	}
-	a.swept = true
-	for _, log := range a.dir.Logs() {
-		tp := log.TP()
-		if a.replicas.ByName(tp) != nil {
-			continue
-		}
-		if err := a.replicas.Write(func() error { return a.dir.Stray(tp) }); err != nil {
-			return fmt.Errorf("set the log of %s aside: %w", tp, err)
-		}
-	}
-	return nil
 }
 
 // peersOf is the broker view that partitions judge eligibility by.
@@ -177,7 +159,7 @@ func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *re
 				log = old
 				return old.SetTopicID(id.TopicID)
 			}
-			if err = a.dir.Stray(tp); err != nil {
+			if err = a.strays.setAside(a.dir, old); err != nil {
 				return err
 			}
 		}

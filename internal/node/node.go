@@ -135,19 +135,23 @@ func openDir(cfg *config.Config, clock replicas.Clock, log *slog.Logger) (*stora
 		return nil, fmt.Errorf("%s is not formatted: run tidemark format --cluster-id ID --config FILE first", cfg.LogDir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		return nil, fmt.Errorf("%s cannot be read (%w): let this user read it, or name another log.dirs", cfg.LogDir, err)
 	}
 	meta, err := storage.ParseMeta(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	defaults := cfg.BrokerDefaults(config.Dynamic{})
-	return storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{
+	d, err := storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{
 		ClusterID: meta.ClusterID, NodeID: cfg.NodeID, Log: log, Now: clock.Wall, Workers: cfg.RecoveryThreads,
 		Config: func(model.TopicPartition) storage.LogConfig {
 			return logConfig(config.TopicConfig(defaults, nil))
 		},
 	})
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("%s is in use by another process: stop that one, or name another log.dirs", cfg.LogDir)
+	}
+	return d, err
 }
 
 // startSource starts the controller of a node that has one, else an observer.
@@ -180,7 +184,7 @@ func (n *Node) startController(ctx context.Context, voters []controlplane.Voter)
 	if l == nil {
 		var err error
 		if l, err = net.Listen("tcp", at.Address()); err != nil {
-			return nil, fmt.Errorf("listen on %s for controllers: %w", at, err)
+			return nil, fmt.Errorf("cannot listen on %s (%w): stop what uses the port, or change listeners", at, err)
 		}
 	}
 	adv := n.cfg.ControllerAdvertised[0]
@@ -325,7 +329,7 @@ type silent struct{}
 func (silent) Reasons(model.TopicPartition, []partition.Reason) {}
 func (silent) Cut(model.TopicPartition, partition.Cut)          {}
 
-// serve opens the broker's port; the server takes over a listener that the
+// listen opens the broker's port; the server takes over a listener that the
 // caller opened.
 func (n *Node) listen() (net.Listener, error) {
 	if n.opts.BrokerListener != nil {
@@ -334,7 +338,7 @@ func (n *Node) listen() (net.Listener, error) {
 	at := n.cfg.Listeners[0]
 	l, err := net.Listen("tcp", at.Address())
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", at, err)
+		return nil, fmt.Errorf("cannot listen on %s (%w): stop what uses the port, or change listeners", at, err)
 	}
 	return l, nil
 }
