@@ -16,7 +16,7 @@ import (
 // metadata log first, then meta.properties, whose presence says that all is
 // there. A directory that belongs to a cluster already is left as it is.
 func Format(cfg *config.Config, clusterID string) error {
-	if info, err := vfs.OS.Stat(cfg.LogDir); err == nil && !info.IsDir() {
+	if info, err := vfs.OS.Stat(cfg.LogDir); err == nil && !info.Dir {
 		return fmt.Errorf("%s is a file: remove it, or name another log.dirs", cfg.LogDir)
 	}
 	if controlplane.Formatted(cfg.MetadataDir()) {
