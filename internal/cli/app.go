@@ -107,12 +107,26 @@ func (a *App) root() *cobra.Command {
 		Args:          subcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	if a.Runner != nil {
 		root.AddCommand(a.dev(), a.format(), a.serve())
 	}
 	root.AddCommand(newID(), a.topic(), a.produce(), a.consume(), a.replicas(), a.dumpLog(), a.version())
 	return root
+}
+
+// flagError says of a flag's value what to give, not which function could not
+// read it.
+func flagError(err error) error {
+	text := err.Error()
+	for _, w := range [][2]string{
+		{": strconv.ParseBool", "true or false"}, {": strconv.", "a whole number that is not too large"}, {": time:", "a time such as 500ms or 10s"},
+	} {
+		if head, _, ok := strings.Cut(text, w[0]); ok {
+			return usagef("%s: give %s", head, w[1])
+		}
+	}
+	return usageError{err}
 }
 
 // subcommand refuses what is not a subcommand of a command that only groups.

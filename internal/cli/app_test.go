@@ -109,6 +109,7 @@ var wrongLines = map[string]string{
 	"produce t --compression zip":           "--compression zip is not valid",
 	"produce t --header x":                  "--header x is not KEY=VALUE",
 	"produce t --partition -2":              "--partition -2 is not valid",
+	"produce t --partition two":             "\"-p, --partition\" flag: give a whole number",
 	"consume t --offset soon":               "--offset soon is not valid: give start, end, an OFFSET, -N or @TIME",
 	"consume t --offset @soon":              "--offset @soon is not valid",
 	"consume t --group g --partition 1":     "--group and --partition exclude each other",
@@ -117,6 +118,8 @@ var wrongLines = map[string]string{
 	"consume t --count -1":                  "--count -1 is not valid",
 	"dump-log":                              "the argument FILE is missing",
 	"dump-log x --offsets-decoder --cluster-metadata-decoder": "the decoders exclude each other",
+	"replicas --interval soon":                                "\"--interval\" flag: give a time such as",
+	"consume t --keys=7":                                      "\"--keys\" flag: give true or false",
 	"replicas --interval 0s":                                  "--interval 0s is not valid",
 }
 

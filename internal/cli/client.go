@@ -99,6 +99,10 @@ func describe(ctx context.Context, adm *kadm.Client, names ...string) (kadm.Topi
 	})
 }
 
+// notReady is what a broker means that waits for the active controller or for a
+// log to be loaded.
+const notReady = "the cluster is not ready to answer: see whether most controllers run, and try again"
+
 // fixes words the codes of Kafka's table that a person can do something about.
 var fixes = map[int16]string{
 	kerr.UnknownTopicOrPartition.Code:    "there is no such topic or partition: see tidemark topic list",
@@ -109,6 +113,8 @@ var fixes = map[int16]string{
 	kerr.MessageTooLarge.Code:            "the record is larger than the topic's max.message.bytes: send less at once, or raise it with tidemark topic alter",
 	kerr.PolicyViolation.Code:            "a policy of the cluster forbids it",
 	kerr.NotController.Code:              "the cluster has no active controller just now: try again once most controllers run",
+	kerr.CoordinatorNotAvailable.Code:    notReady,
+	kerr.CoordinatorLoadInProgress.Code:  notReady,
 	kerr.RequestTimedOut.Code:            "the cluster did not finish in time: try again with a longer --timeout",
 	kerr.OffsetOutOfRange.Code:           "the log does not hold that offset: ask for an offset from start to end",
 	kerr.LeaderNotAvailable.Code:         "the partition has no leader just now: start the brokers that hold it",

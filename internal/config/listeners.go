@@ -74,6 +74,9 @@ func (c *Config) setListeners(values map[string]string) error {
 	for _, name := range splitList(values[keyControllerNames]) {
 		c.ControllerListenerNames = append(c.ControllerListenerNames, strings.ToUpper(name))
 	}
+	if len(c.ControllerListenerNames) == 0 {
+		return fmt.Errorf("%s is missing: set it to the name of the controllers' listener, such as CONTROLLER", keyControllerNames)
+	}
 	if err := checkProtocols(all, c.ControllerListenerNames, values); err != nil {
 		return err
 	}
@@ -141,8 +144,6 @@ func checkProtocols(all []Listener, controllers []string, values map[string]stri
 func (c *Config) checkRoles(values map[string]string) error {
 	listeners := value(values, keyListeners)
 	switch {
-	case len(c.ControllerListenerNames) == 0:
-		return fmt.Errorf("%s is missing: set it to the name of the controllers' listener, such as CONTROLLER", keyControllerNames)
 	case c.Controller && len(c.ControllerListeners) == 0:
 		return fmt.Errorf("%s=%s has no listener for the controller: add %s://HOST:PORT", keyListeners, listeners, c.ControllerListenerNames[0])
 	case !c.Controller && len(c.ControllerListeners) > 0:

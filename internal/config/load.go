@@ -29,7 +29,10 @@ func Load(path string, set []string) (*Config, []string, error) {
 		return nil, nil, err
 	}
 	c, err := b.build()
-	if err != nil {
+	switch {
+	case err != nil && slices.Contains(b.over, b.culprit):
+		return nil, nil, fmt.Errorf("--set: %w", err)
+	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	warnings := b.warnings(path)
@@ -74,6 +77,8 @@ type builder struct {
 	lenient map[string]bool // keys of a server.properties, where Kafka ignores what it does not know
 	twice   []string        // keys that the file gives more than once
 	foreign []string        // keys that neither Kafka nor Tidemark has
+	over    []string        // keys laid over the file's
+	culprit string          // the key whose value was refused
 }
 
 // file takes the keys of a configuration file.
@@ -101,9 +106,9 @@ func (b *builder) overlay(set []string) error {
 	for _, arg := range set {
 		key, value, ok := strings.Cut(arg, "=")
 		if key = strings.TrimSpace(key); !ok || key == "" {
-			return fmt.Errorf("--set %s is not KEY=VALUE", arg)
+			return fmt.Errorf("--set %s is not KEY=VALUE: write it like --set num.partitions=3", arg)
 		}
-		b.values[key] = value
+		b.values[key], b.over = value, append(b.over, key)
 		delete(b.lenient, key)
 	}
 	return nil
@@ -115,11 +120,13 @@ func (b *builder) build() (*Config, error) {
 	keys := sortedKeys(b.values)
 	for _, key := range keys {
 		if err := b.checkKey(key); err != nil {
+			b.culprit = key
 			return nil, err
 		}
 	}
 	for _, key := range keys {
 		if err := refuse(key, b.values[key]); err != nil {
+			b.culprit = key
 			return nil, err
 		}
 	}

@@ -139,8 +139,8 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	}
 	for _, set := range []string{"num.io.thread=4", "tidemark.htp.listen=:1"} {
-		if _, _, err := Load("testdata/combined.properties", []string{set}); err == nil || !strings.Contains(err.Error(), "did you mean ") {
-			t.Errorf("--set %s: %v, want a refusal with the near name", set, err)
+		if _, _, err := Load("testdata/combined.properties", []string{set}); err == nil || !strings.Contains(err.Error(), "did you mean ") || !strings.HasPrefix(err.Error(), "--set: ") {
+			t.Errorf("--set %s: %v, want a refusal that names --set and the near name", set, err)
 		}
 	}
 	if _, _, err := Load(write(t, "a.yaml", "acme.plugin: x"), nil); err == nil || !strings.Contains(err.Error(), "there is no key acme.plugin") {

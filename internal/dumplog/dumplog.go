@@ -73,7 +73,7 @@ func dump(w *bufio.Writer, f *os.File, size int64, name string, opts Options) er
 	case ".index", ".timeindex", ".txnindex", ".snapshot":
 		return dumpSmall(w, f, size, name, suffix)
 	default:
-		return fmt.Errorf("%s is no file of a log", name)
+		return fmt.Errorf("%s is no file of a log: give files that end in .log, .index, .timeindex, .txnindex, .snapshot or .checkpoint", filepath.Base(name))
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *Registry) Handler(health func() error) http.Handler {
 func (r *Registry) Listen(address string, health func() error) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("open the HTTP listener %s: %w", address, err)
+		return nil, fmt.Errorf("cannot listen on %s for HTTP (%w): set tidemark.http.listen to a free HOST:PORT", address, err)
 	}
 	s := &Server{listener: l, done: make(chan struct{})}
 	s.http = http.Server{Handler: r.Handler(health), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
