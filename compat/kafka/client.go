@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // client produces numbered records and reads them back.
@@ -50,23 +52,36 @@ func (k *client) produce(ctx context.Context, topic string, from, n int) error {
 	return nil
 }
 
-// waitISR waits until every partition has so many replicas in sync.
+// waitISR waits until every partition has so many replicas in sync. It asks past
+// the client's cache.
 func (k *client) waitISR(ctx context.Context, topic string, size int, limit time.Duration) error {
 	deadline := time.Now().Add(limit)
 	for {
-		ts, err := k.admin.ListTopics(ctx, topic)
-		full := err == nil && len(ts[topic].Partitions) > 0
-		for _, p := range ts[topic].Partitions {
-			full = full && len(p.ISR) == size
-		}
-		if full {
+		sizes, err := k.isrSizes(ctx, topic)
+		if err == nil && len(sizes) > 0 && slices.Min(sizes) == size && slices.Max(sizes) == size {
 			return nil
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("the ISR of %s was not full within %v: %v", topic, limit, ts[topic].Partitions)
+			return fmt.Errorf("the ISRs of %s have not %d members after %v, but %v: %v", topic, size, limit, sizes, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+func (k *client) isrSizes(ctx context.Context, topic string) ([]int, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, k.c)
+	if err != nil || len(resp.Topics) != 1 {
+		return nil, err
+	}
+	var out []int
+	for _, p := range resp.Topics[0].Partitions {
+		out = append(out, len(p.ISR))
+	}
+	return out, nil
 }
 
 // expect reads the topic with a new consumer: the records 0 to n, each once.

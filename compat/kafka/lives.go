@@ -80,7 +80,7 @@ func endsCleanly(ctx context.Context, s settings) error {
 	if err := k.produce(ctx, "ends", 0, 3000); err != nil {
 		return err
 	}
-	if err := c.node(ctx, "kill", "2"); err != nil {
+	if err := errors.Join(c.node(ctx, "kill", "2"), k.waitISR(ctx, "ends", 2, time.Minute)); err != nil {
 		return err
 	}
 	for round := range 3 {
@@ -101,7 +101,7 @@ func endsCleanly(ctx context.Context, s settings) error {
 }
 
 // serveRound starts a node, waits until it is in sync, writes 3000 records and
-// ends it. The clean-shutdown file must be there when it is down only.
+// ends it; then it is in no ISR. The clean-shutdown file must be there when it is down only.
 func (c *cluster) serveRound(ctx context.Context, k *client, id, from int) error {
 	clean := filepath.Join(c.dir, strconv.Itoa(id), "data", ".kafka_cleanshutdown")
 	cmd, err := c.serve(ctx, id)
@@ -123,7 +123,7 @@ func (c *cluster) serveRound(ctx context.Context, k *client, id, from int) error
 	if _, err := os.Stat(clean); err != nil {
 		return fmt.Errorf("no clean-shutdown file: %w", err)
 	}
-	return nil
+	return k.waitISR(ctx, "ends", 2, time.Minute)
 }
 
 // noComplaint fails if the log of a node has a line that warns or a panic.
