@@ -141,7 +141,7 @@ func (c *Cluster) layOut() (all []sockets, err error) {
 		}
 		all = append(all, s)
 		c.nodes = append(c.nodes, &member{id: nodeID(i), clientAddr: s.client.Addr().String(),
-			ctrlAddr: s.ctrl.Addr().String(), dir: filepath.Join(c.opts.Dir, strconv.Itoa(i+1))})
+			ctrlAddr: s.ctrl.Addr().String(), dir: dataDir(c.opts.Dir, i)})
 	}
 	for i, m := range c.nodes {
 		m.values = c.valuesOf(i)
@@ -149,6 +149,10 @@ func (c *Cluster) layOut() (all []sockets, err error) {
 	}
 	return all, c.format()
 }
+
+// dataDir is where node i keeps its state, whether or not it has a process of
+// its own: a cluster may be started again the other way.
+func dataDir(dir string, i int) string { return filepath.Join(dir, strconv.Itoa(i+1), "data") }
 
 func (c *Cluster) open(port int) (sockets, error) {
 	client, err := c.net.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -15,7 +15,7 @@ import (
 func WriteConfigs(dir string, nodes, port int) (files, addrs []string, err error) {
 	c := &Cluster{opts: Options{Nodes: nodes, Dir: dir, Port: port}, net: newNetwork(false, 0)}
 	for i := range nodes {
-		c.nodes = append(c.nodes, &member{id: nodeID(i), dir: filepath.Join(dir, strconv.Itoa(i+1), "data"),
+		c.nodes = append(c.nodes, &member{id: nodeID(i), dir: dataDir(dir, i),
 			clientAddr: fmt.Sprintf("127.0.0.1:%d", port+i), ctrlAddr: fmt.Sprintf("127.0.0.1:%d", port+100+i)})
 	}
 	for i, m := range c.nodes {

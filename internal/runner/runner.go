@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,13 @@ func (r Runner) Dev(ctx context.Context, out io.Writer, o cli.DevOptions) error 
 		}
 		defer os.RemoveAll(dir)
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%s cannot be made (%w): name a directory that this user may write with --dir", dir, err)
+	}
 	if o.Processes {
+		if err := portsAreFree(o); err != nil {
+			return err
+		}
 		return r.processes(ctx, out, dir, o)
 	}
 	start, cancel := context.WithTimeout(ctx, time.Minute)
@@ -98,6 +105,19 @@ func (r Runner) Dev(ctx context.Context, out io.Writer, o cli.DevOptions) error 
 	stop, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	return c.Close(stop)
+}
+
+// portsAreFree refuses ports that somebody has: another cluster's brokers would
+// answer for those of this one.
+func portsAreFree(o cli.DevOptions) error {
+	for port := o.Port; port < o.Port+o.Nodes; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return fmt.Errorf("cannot listen on port %d: choose another with --port (%w)", port, err)
+		}
+		l.Close()
+	}
+	return nil
 }
 
 // processes runs every node of a dev cluster as `serve` in its own process.
@@ -159,7 +179,7 @@ func waitReady(ctx context.Context, addrs []string) error {
 			select {
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("the broker at %s did not become ready: %w", a, err)
+				return fmt.Errorf("the broker at %s did not become ready (%w): see the file log beside its server.properties", a, err)
 			}
 		}
 	}
