@@ -32,7 +32,7 @@ var replication = []mutant{
 	}, replicated},
 	part("R3.8", "a fetch of an earlier life counts", "fetch.go",
 		"in.ReplicaEpoch < peer.Epoch {", "in.ReplicaEpoch < peer.Epoch-1000 {"),
-	part("R3.9", "RemoteLEO takes the smaller offset, as article 1 says", "fetch.go",
+	part("R3.9", "RemoteLEO takes the smaller offset, as some texts say", "fetch.go",
 		"	r.leo, r.pos, r.logStart = in.Offset, in.Pos, in.LogStart\n",
 		"	if r.leo < 0 || in.Offset < r.leo {\n		r.leo = in.Offset\n	}\n	r.pos, r.logStart = in.Pos, in.LogStart\n"),
 	part("R3.9", "RemoteLEO takes the greater offset", "fetch.go",
