@@ -224,7 +224,7 @@ func (w *logWriter) writeGroup(g *appendGroup) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("append to %s: %w", g.r.tp(), err)
+		return err // storage names the log
 	}
 	w.out = append(w.out, report{kind: jobAppend, r: g.r, end: res.End, pos: res.Pos})
 	clear(g.batches)
