@@ -102,6 +102,8 @@ func (c *Config) setQuorum(values map[string]string) error {
 	switch {
 	case len(c.QuorumVoters) == 0 && len(c.QuorumBootstrap) == 0:
 		return fmt.Errorf("%s is missing: list the controllers as ID@HOST:PORT", keyVoters)
+	case len(c.QuorumVoters) == 0 && c.Controller && len(c.QuorumBootstrap) > 1:
+		return fmt.Errorf("%s=%s names several controllers, which cannot join each other's quorum yet: list them all in %s as ID@HOST:PORT", keyBootstrap, values[keyBootstrap], keyVoters)
 	case len(c.QuorumVoters) > 0 && c.Controller && !voter:
 		return fmt.Errorf("%s=%s does not list node %d, which is a controller: add %d@HOST:PORT", keyVoters, values[keyVoters], c.NodeID, c.NodeID)
 	case voter && !c.Controller:

@@ -36,6 +36,7 @@ controller.listener.names=CTRL listener.security.protocol.map=CONTROLLER:PLAINTE
 -controller.quorum.voters -> controller.quorum.voters is missing
 controller.quorum.voters=2@127.0.0.1 -> "2@127.0.0.1" is not ID@HOST:PORT
 controller.quorum.voters=2@h:1,2@h:2 -> the id 2 is there twice
+-controller.quorum.voters controller.quorum.bootstrap.servers=a:1,b:1 -> names several controllers, which cannot join each other's quorum yet
 controller.quorum.bootstrap.servers=localhost -> "localhost" is not HOST:PORT
 listeners=PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:1 -> 127.0.0.1:1 is there twice
 listeners=PLAINTEXT://:1,PLAINTEXT://:2,CONTROLLER://:3 -> give the name PLAINTEXT to one listener only
