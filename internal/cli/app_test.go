@@ -165,3 +165,12 @@ func TestNewIDsDifferAndNeverReadAsAFlag(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+func TestKafkasNameOfTheBootstrapFlagIsUnderstood(t *testing.T) {
+	for _, flag := range []string{"--bootstrap", "--bootstrap-server"} {
+		code, _, stderr := run(t, nil, "", "topic", "list", flag, "nonsense")
+		if code != 2 || !strings.Contains(stderr, "nonsense is not HOST:PORT") {
+			t.Errorf("%s: code %d, %q", flag, code, stderr)
+		}
+	}
+}

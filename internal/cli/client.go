@@ -22,6 +22,8 @@ type reach struct {
 
 func (r *reach) flags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&r.bootstrap, "bootstrap", "b", []string{"127.0.0.1:9092"}, "HOST:PORT of one or more brokers")
+	cmd.Flags().StringSliceVar(&r.bootstrap, "bootstrap-server", r.bootstrap, "Kafka's name of --bootstrap")
+	_ = cmd.Flags().MarkHidden("bootstrap-server") // it was added above
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 10*time.Second, "how long to wait for an answer")
 }
 

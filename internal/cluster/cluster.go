@@ -198,14 +198,20 @@ func (c *Cluster) format() error {
 	var id model.UUID
 	rand.Read(id[:])
 	cluster := id.String()
+	var fresh []*config.Config
 	for _, m := range c.nodes {
 		cfg, err := config.New(m.values)
 		if err != nil {
 			return err
 		}
-		if controlplane.Formatted(cfg.MetadataDir()) {
-			continue
+		if !controlplane.Formatted(cfg.MetadataDir()) {
+			fresh = append(fresh, cfg)
 		}
+	}
+	if old := len(c.nodes) - len(fresh); old > 0 && len(fresh) > 0 {
+		return fmt.Errorf("%s holds a cluster of %d nodes, not of %d: ask for %d, or name another directory", c.opts.Dir, old, len(c.nodes), old)
+	}
+	for _, cfg := range fresh {
 		if err := node.Format(cfg, cluster); err != nil {
 			return err
 		}

@@ -164,3 +164,16 @@ func TestNoLongPollHoldsUpAnEnd(t *testing.T) {
 		})
 	}
 }
+
+func TestADirectoryOfAnotherSizeIsRefusedInWords(t *testing.T) {
+	dir := t.TempDir()
+	c, err := Start(t.Context(), Options{Nodes: 2, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Abandon()
+	_, err = Start(t.Context(), Options{Nodes: 3, Dir: dir})
+	if want := dir + " holds a cluster of 2 nodes, not of 3: ask for 2, or name another directory"; err == nil || err.Error() != want {
+		t.Fatalf("started with %v, want %q", err, want)
+	}
+}
