@@ -185,6 +185,7 @@ func (w *world) chaos(seed uint64, long time.Duration) {
 	for _, l := range []*load{safe, weak, mute} {
 		l.stop(w.t)
 	}
+	pass(10 * time.Second) // what was sent without waiting for an answer may still be under way
 	w.settle("t", 1, 2, 3)
 	w.identical("t", 1, 2, 3)
 	for _, err := range safe.failed {
