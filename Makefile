@@ -17,7 +17,8 @@ mutants:
 cases:
 	go test ./compat/cases -full -timeout 60m
 
-# Real processes, foreign clients, killed leaders; minutes, not seconds.
+# Real processes, foreign clients, killed leaders; minutes, not seconds. With KAFKA=COMMAND, which runs Apache's tools as
+# COMMAND tool NAME, its console producer and consumer take part.
 acceptance: build
 	go run ./compat/acceptance -binary bin/tidemark
 
