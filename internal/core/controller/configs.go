@@ -24,35 +24,46 @@ type edit struct {
 	value *string
 }
 
+// edited is the resources of one request: each may be named once.
+type edited struct {
+	d       *decision
+	seen    map[resource]bool
+	changed []resource
+}
+
+// take edits one resource, unless no refuses it already.
+func (e *edited) take(res resource, edits []edit, no *refusal) *refusal {
+	if e.seen[res] {
+		return refuse(model.ErrInvalidRequest, "Each resource must appear at most once.")
+	}
+	e.seen[res] = true
+	if no == nil {
+		no = e.d.edit(res, edits)
+	}
+	if no == nil {
+		e.changed = append(e.changed, res)
+	}
+	return no
+}
+
 // alterConfigs answers an AlterConfigs, which states all overrides of a
 // resource: what it does not name goes back to its default. Errors, for a
 // resource: those of checkEdits, INVALID_REQUEST. KIP-133.
 func (s *State) alterConfigs(c Call, r *kmsg.AlterConfigsRequest) Result {
-	d := s.decide(c)
 	resp := kmsg.NewPtrAlterConfigsResponse()
 	resp.Version = r.Version
-	var changed []resource
-	seen := map[resource]bool{}
-	for i := range r.Resources {
-		rr := &r.Resources[i]
+	e := edited{d: s.decide(c), seen: map[resource]bool{}}
+	for _, rr := range r.Resources {
 		res := resource{ResourceType(rr.ResourceType), rr.ResourceName}
-		edits, no := d.replacing(res, rr.Configs)
-		if seen[res] {
-			no = refuse(model.ErrInvalidRequest, "Each resource must appear at most once.")
-		}
-		if seen[res] = true; no == nil {
-			no = d.edit(res, edits)
-		}
+		edits, no := e.d.replacing(res, rr.Configs)
 		out := kmsg.NewAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = rr.ResourceType, rr.ResourceName
-		if no != nil {
+		if no = e.take(res, edits, no); no != nil {
 			out.ErrorCode, out.ErrorMessage = no.code.Code(), &no.why
-		} else {
-			changed = append(changed, res)
 		}
 		resp.Resources = append(resp.Resources, out)
 	}
-	return d.endConfigs(changed, r.ValidateOnly, resp)
+	return e.d.endConfigs(e.changed, r.ValidateOnly, resp)
 }
 
 // replacing turns a full list of overrides into edits.
@@ -82,31 +93,20 @@ func (d *decision) replacing(res resource, configs []kmsg.AlterConfigsRequestRes
 // those of checkEdits, INVALID_REQUEST, and INVALID_CONFIG where a list is
 // needed. KIP-339.
 func (s *State) incrementalAlterConfigs(c Call, r *kmsg.IncrementalAlterConfigsRequest) Result {
-	d := s.decide(c)
 	resp := kmsg.NewPtrIncrementalAlterConfigsResponse()
 	resp.Version = r.Version
-	var changed []resource
-	seen := map[resource]bool{}
-	for i := range r.Resources {
-		rr := &r.Resources[i]
+	e := edited{d: s.decide(c), seen: map[resource]bool{}}
+	for _, rr := range r.Resources {
 		res := resource{ResourceType(rr.ResourceType), rr.ResourceName}
-		edits, no := d.editing(res, rr.Configs)
-		if seen[res] {
-			no = refuse(model.ErrInvalidRequest, "Each resource must appear at most once.")
-		}
-		if seen[res] = true; no == nil {
-			no = d.edit(res, edits)
-		}
+		edits, no := e.d.editing(res, rr.Configs)
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = rr.ResourceType, rr.ResourceName
-		if no != nil {
+		if no = e.take(res, edits, no); no != nil {
 			out.ErrorCode, out.ErrorMessage = no.code.Code(), &no.why
-		} else {
-			changed = append(changed, res)
 		}
 		resp.Resources = append(resp.Resources, out)
 	}
-	return d.endConfigs(changed, r.ValidateOnly, resp)
+	return e.d.endConfigs(e.changed, r.ValidateOnly, resp)
 }
 
 // editing turns operations into edits.
