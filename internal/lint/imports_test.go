@@ -12,7 +12,7 @@ import (
 var floors = map[string]int{
 	"internal/core/model": 0,
 
-	"internal/core": 1,
+	"internal/core": 1, "internal/task": 1,
 
 	"internal/record": 2, "internal/wire": 2, "internal/vfs": 2, "internal/config": 2, "internal/metrics": 2, "internal/explain": 2, "internal/memnet": 2,
 
