@@ -1,4 +1,4 @@
-// Package task is how the loops of a node run, wait and tell the time.
+// Package task is what the loops of a node run on: they wait and read the time here.
 //
 // In production a task is a goroutine, a Signal is a channel and the time is that
 // of the machine: a nil *Runtime is all it takes. In a simulation the same code
