@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -32,7 +33,8 @@ type ClientOptions struct {
 	// calls wait.
 	MaxInFlight int
 	// Dial replaces the TCP dialer.
-	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	Dial    func(ctx context.Context, addr string) (net.Conn, error)
+	Runtime *task.Runtime // nil: goroutines and the machine's clock
 }
 
 // Client is one pipelined connection to a node. Its methods may be called from
@@ -52,7 +54,7 @@ type Client struct {
 	err     error    // why it ended; nil while it lives
 
 	wake   chan struct{}
-	closed chan struct{}
+	closed *task.Signal
 	loops  sync.WaitGroup
 }
 
@@ -97,7 +99,7 @@ func NewClient(nc net.Conn, opts ClientOptions) *Client {
 		in:     frameReader{nc: nc, buf: make([]byte, 4<<10)},
 		slots:  make(chan struct{}, opts.MaxInFlight),
 		wake:   make(chan struct{}, 1),
-		closed: make(chan struct{}),
+		closed: opts.Runtime.NewSignal(),
 	}
 	if opts.ClientID != "" {
 		c.id = &opts.ClientID
@@ -113,7 +115,10 @@ func NewClient(nc net.Conn, opts ClientOptions) *Client {
 func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // Closed is closed as soon as the connection ended on either side.
-func (c *Client) Closed() <-chan struct{} { return c.closed }
+func (c *Client) Closed() <-chan struct{} { return c.closed.C() }
+
+// ClosedSignal is Closed for tasks of the node.
+func (c *Client) ClosedSignal() *task.Signal { return c.closed }
 
 // Err is why the connection ended; nil while it lives.
 func (c *Client) Err() error {
@@ -156,7 +161,7 @@ func (c *Client) DoFrame(ctx context.Context, req kmsg.Request) (*Frame, error) 
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-c.closed:
+	case <-c.closed.C():
 		return nil, c.Err()
 	}
 	k := &call{
@@ -261,7 +266,7 @@ func (c *Client) writeLoop() error {
 		}
 		select {
 		case <-c.wake:
-		case <-c.closed:
+		case <-c.closed.C():
 			return ErrClientClosed
 		}
 	}
@@ -334,7 +339,7 @@ func (c *Client) end(err error) {
 		close(k.done)
 	}
 	c.mu.Unlock()
-	close(c.closed)
+	c.closed.Close()
 	c.nc.Close()
 	for _, f := range outbox {
 		f.Release()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -51,7 +52,7 @@ type Conn struct {
 
 	wakeWriter chan struct{} // the queue's head may be answered
 	wakeReader chan struct{} // answers were sent
-	closed     chan struct{} // closed with the socket
+	closed     *task.Signal  // closed with the socket
 }
 
 // ClientSoftware is what a client said of itself (KIP-511).
@@ -67,7 +68,7 @@ func newConn(s *Server, nc net.Conn) *Conn {
 		server: s, nc: nc, ip: ip, reading: true,
 		wakeWriter: make(chan struct{}, 1),
 		wakeReader: make(chan struct{}, 1),
-		closed:     make(chan struct{}),
+		closed:     s.opts.Runtime.NewSignal(),
 	}
 	c.in = frameReader{nc: nc, buf: c.buf[:]}
 	return c
@@ -91,7 +92,10 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 func (c *Conn) Listener() string { return c.server.opts.Name }
 
 // Closed is closed when the connection is gone: nobody will see an answer.
-func (c *Conn) Closed() <-chan struct{} { return c.closed }
+func (c *Conn) Closed() <-chan struct{} { return c.closed.C() }
+
+// ClosedSignal is Closed for tasks of the node.
+func (c *Conn) ClosedSignal() *task.Signal { return c.closed }
 
 // Client is what the client said of itself; empty until it did.
 func (c *Conn) Client() ClientSoftware {
@@ -161,7 +165,7 @@ func (c *Conn) waitSent(most int) bool {
 		}
 		select {
 		case <-c.wakeReader:
-		case <-c.closed:
+		case <-c.closed.C():
 			return false
 		}
 	}
@@ -247,7 +251,7 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 // readFrame reads the rest of a frame, whose size prefix it drops. Large
 // frames are allocated as their bytes come.
 func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
-	if charged && !c.server.budget.take(int64(size), c.closed) {
+	if charged && !c.server.budget.take(int64(size), c.closed.C()) {
 		return nil, net.ErrClosed
 	}
 	frame := newFrame(min(size, firstChunk))
@@ -284,7 +288,7 @@ func (c *Conn) linger() {
 	select {
 	case <-t.C:
 		c.cut()
-	case <-c.closed:
+	case <-c.closed.C():
 	}
 }
 
@@ -399,7 +403,7 @@ func (c *Conn) writeLoop() {
 		}
 		select {
 		case <-c.wakeWriter:
-		case <-c.closed:
+		case <-c.closed.C():
 			return
 		}
 	}
@@ -489,7 +493,7 @@ func (c *Conn) cut() {
 	}
 	c.queue = nil
 	c.mu.Unlock()
-	close(c.closed)
+	c.closed.Close()
 	c.nc.Close()
 	for _, r := range dropped {
 		discard(r)

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -56,8 +57,9 @@ type Options struct {
 	SendBuffer, ReceiveBuffer int
 	Log                       *slog.Logger
 	// Observer, if not nil, is told of requests and connections, for metrics. Its
-	// methods are called from connections' goroutines and must not block.
+	// methods are called from connections' tasks and must not block.
 	Observer Observer
+	Runtime  *task.Runtime // nil: goroutines and the machine's clock
 }
 
 // Observer is told what a listener does.
