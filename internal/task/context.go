@@ -25,7 +25,7 @@ func (rt *Runtime) WithTimeout(parent context.Context, d time.Duration) (context
 // who look; nothing happens when it passes.
 type simContext struct {
 	rt        *Runtime
-	parent    context.Context
+	value     func(key any) any
 	deadline  time.Time // the earliest of its own and its parents'; zero is none
 	cancelled *Signal
 	err       error
@@ -33,7 +33,7 @@ type simContext struct {
 }
 
 func (rt *Runtime) derive(parent context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
-	c := &simContext{rt: rt, parent: parent, deadline: deadline, cancelled: rt.NewSignal()}
+	c := &simContext{rt: rt, value: parent.Value, deadline: deadline, cancelled: rt.NewSignal()}
 	p := contextOf(parent)
 	if p == nil {
 		return c, c.cancel
@@ -94,7 +94,7 @@ func (c *simContext) Err() error {
 }
 
 // Value is the parent's.
-func (c *simContext) Value(key any) any { return c.parent.Value(key) }
+func (c *simContext) Value(key any) any { return c.value(key) }
 
 // contextOf returns the simulated context that ctx is, or nil for one that never
 // ends. Any other would end by a clock or a goroutine of the machine.
