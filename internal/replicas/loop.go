@@ -16,7 +16,9 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 // event is anything that happens to the replicas loop.
@@ -85,6 +87,9 @@ type Options struct {
 	Observer Observer
 	Meter    Meter  // nil counts nothing
 	Dir      string // where truncations are accounted for
+
+	Runtime *task.Runtime // nil: goroutines and the machine's clock
+	FS      vfs.FS        // nil: vfs.OS
 
 	LagMax         time.Duration // replica.lag.time.max.ms
 	ProducerExpiry time.Duration
