@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
-// task is work that waits: the flush of what a roll left behind, or the removal
+// chore is work that waits: the flush of what a roll left behind, or the removal
 // of a file or folder after a delay.
-type task struct {
+type chore struct {
 	flush *Log
 	upto  model.Offset
 	cuts  uint64
@@ -21,66 +22,58 @@ type task struct {
 	at     model.Millis
 }
 
-// background is the queue of tasks of a directory and the goroutine that works
-// it off. The queue is bounded by the work that made it: one entry per roll and
-// per deleted file.
+// background is the queue of chores of a directory and the task that works it
+// off. The queue is bounded by the work that made it: one entry per roll and per
+// deleted file.
 type background struct {
-	mu      sync.Mutex
-	queue   []task
-	running bool
-	wake    chan struct{} // nil without a goroutine
-	quit    chan struct{}
-	done    chan struct{}
+	mu    sync.Mutex
+	queue []chore
+	wake  *task.Signal // nil without a task
+	quit  *task.Signal
+	tasks *task.Group
 }
 
 func (b *background) start(d *Dir) {
-	b.wake, b.quit, b.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	go b.loop(d)
+	rt := d.opts.Runtime
+	b.wake, b.quit, b.tasks = rt.NewSignal(), rt.NewSignal(), rt.NewGroup()
+	b.tasks.Go("storage background", func() { b.loop(d, rt.NewWaiter(), b.quit) })
 }
 
-// stop waits for the goroutine; it may be called again.
+// stop waits for the task; it may be called again.
 func (b *background) stop() {
 	if b.quit == nil {
 		return
 	}
-	close(b.quit)
-	<-b.done
+	b.quit.Close()
+	b.tasks.Wait()
 	b.quit = nil
 }
 
-func (b *background) loop(d *Dir) {
-	defer close(b.done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-b.quit:
-			return
-		case <-b.wake:
-		case <-timer.C:
-		}
+func (b *background) loop(d *Dir, w *task.Waiter, quit *task.Signal) {
+	for !quit.Closed() {
 		if err := d.RunBackground(); err != nil {
 			d.opts.Log.Error("background work failed", "dir", d.path, "err", err)
 		}
-		if wait, ok := b.next(d.opts.Now()); ok {
-			timer.Reset(wait)
-		}
+		w.Wait(nil, b.next(d.opts.Now()), quit, b.wake)
 	}
 }
 
-// next is how long until the first delayed task is due.
-func (b *background) next(now model.Millis) (time.Duration, bool) {
+// next is how long until the first delayed chore is due.
+func (b *background) next(now model.Millis) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wait, ok := time.Hour, false
-	for _, t := range b.queue {
-		wait, ok = min(wait, time.Duration(t.at-now)*time.Millisecond), true
+	if len(b.queue) == 0 {
+		return task.Forever
 	}
-	return max(wait, 0), ok
+	wait := time.Hour
+	for _, t := range b.queue {
+		wait = min(wait, time.Duration(t.at-now)*time.Millisecond)
+	}
+	return max(wait, 0)
 }
 
-// later queues a task.
-func (d *Dir) later(t task) {
+// later queues a chore.
+func (d *Dir) later(t chore) {
 	if t.remove != "" {
 		t.at = d.opts.Now() + model.Millis(t.after.Milliseconds())
 	}
@@ -88,15 +81,12 @@ func (d *Dir) later(t task) {
 	d.work.queue = append(d.work.queue, t)
 	d.work.mu.Unlock()
 	if d.work.wake != nil {
-		select {
-		case d.work.wake <- struct{}{}:
-		default:
-		}
+		d.work.wake.Raise()
 	}
 }
 
 // RunBackground does what is due: it makes durable what rolls left behind and
-// removes files whose delay is over. The directory's own goroutine calls it,
+// removes files whose delay is over. The directory's own task calls it,
 // unless DirOptions.Manual. An error has taken the directory offline.
 func (d *Dir) RunBackground() error {
 	for {
@@ -113,20 +103,20 @@ func (d *Dir) RunBackground() error {
 	}
 }
 
-// take removes the first task that is due from the queue.
-func (b *background) take(now model.Millis) (task, bool) {
+// take removes the first chore that is due from the queue.
+func (b *background) take(now model.Millis) (chore, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.queue, func(t task) bool { return t.at <= now })
+	i := slices.IndexFunc(b.queue, func(t chore) bool { return t.at <= now })
 	if i < 0 {
-		return task{}, false
+		return chore{}, false
 	}
 	t := b.queue[i]
 	b.queue = slices.Delete(b.queue, i, i+1)
 	return t, true
 }
 
-func (d *Dir) run(t task) error {
+func (d *Dir) run(t chore) error {
 	if t.flush != nil {
 		return t.flush.flushBelow(t.upto, t.cuts)
 	}

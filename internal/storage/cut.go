@@ -155,7 +155,7 @@ func (l *Log) retire(s *segment) error {
 		if err != nil {
 			return fmt.Errorf("discard %s: %w", s, err)
 		}
-		l.d.later(task{remove: aside, after: l.cfg.Load().FileDeleteDelay})
+		l.d.later(chore{remove: aside, after: l.cfg.Load().FileDeleteDelay})
 	}
 	l.namesDirty = true
 	for _, f := range s.files() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/storage/format"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -27,6 +28,7 @@ const (
 
 // DirOptions say how a log directory is opened.
 type DirOptions struct {
+	Runtime *task.Runtime // nil: goroutines and the machine's clock
 	// ClusterID and NodeID must match meta.properties; they go into one that is
 	// missing, with DirectoryID.
 	ClusterID   string
@@ -43,7 +45,7 @@ type DirOptions struct {
 	ProducerExpiry time.Duration
 	MaxOpen        int // files open at most; 0: 1024
 	Workers        int // logs recovered at once; 0: 4
-	// Manual: no goroutine of its own; the owner calls RunBackground.
+	// Manual: no task of its own; the owner calls RunBackground.
 	Manual bool
 }
 
@@ -55,7 +57,7 @@ func (o *DirOptions) fill() {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = func() model.Millis { return model.Millis(time.Now().UnixMilli()) }
+		o.Now = func() model.Millis { return model.Millis(o.Runtime.Wall().UnixMilli()) }
 	}
 	if o.NewID == nil {
 		o.NewID = func() (id [16]byte) {
@@ -86,10 +88,10 @@ type Dir struct {
 
 	// checkpoints is held while a checkpoint file of the directory is written,
 	// so that the file and what the logs know of it agree.
-	checkpoints sync.Mutex
+	checkpoints *task.Mutex
 
 	failed atomic.Pointer[error]
-	broken chan struct{}
+	broken *task.Signal // latched
 	once   sync.Once
 
 	work background
@@ -126,7 +128,10 @@ func (d *Dir) Log(tp model.TopicPartition) *Log {
 func (d *Dir) OpenFiles() int { return d.files.count() }
 
 // Failed is closed when an I/O error took the directory offline; Err tells it.
-func (d *Dir) Failed() <-chan struct{} { return d.broken }
+func (d *Dir) Failed() <-chan struct{} { return d.broken.C() }
+
+// FailedSignal is Failed for the tasks of the process.
+func (d *Dir) FailedSignal() *task.Signal { return d.broken }
 
 // Err is the error that took the directory offline, nil while it is online.
 func (d *Dir) Err() error {
@@ -149,7 +154,7 @@ func (d *Dir) fail(op string, what any, err error) error {
 	err = fmt.Errorf("%s %v: %w", op, what, err)
 	d.once.Do(func() {
 		d.failed.Store(&err)
-		close(d.broken)
+		d.broken.Close()
 		d.opts.Log.Error("log directory is offline", "dir", d.path, "err", err)
 	})
 	return err
@@ -204,7 +209,7 @@ func (d *Dir) Delete(tp model.TopicPartition) error {
 	if err != nil {
 		return err
 	}
-	d.later(task{remove: aside, after: l.cfg.Load().FileDeleteDelay})
+	d.later(chore{remove: aside, after: l.cfg.Load().FileDeleteDelay})
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -22,7 +21,8 @@ func OpenDir(fs vfs.FS, dir string, opts DirOptions) (*Dir, error) {
 	opts.fill()
 	d := &Dir{
 		fs: fs, path: dir, opts: opts, files: &fileCache{fs: fs, max: opts.MaxOpen},
-		logs: map[model.TopicPartition]*Log{}, broken: make(chan struct{}), clean: model.UnknownBrokerEpoch,
+		logs: map[model.TopicPartition]*Log{}, clean: model.UnknownBrokerEpoch,
+		broken: opts.Runtime.NewSignal(), checkpoints: opts.Runtime.NewMutex(),
 	}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log directory %s: %w", dir, err), d.Close())
@@ -188,9 +188,9 @@ func (d *Dir) loadLogs(marks checkpointed) error {
 func (d *Dir) each(n int, fn func(int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
-	var workers sync.WaitGroup
+	workers := d.opts.Runtime.NewGroup()
 	for range min(d.opts.Workers, n) {
-		workers.Go(func() {
+		workers.Go("storage worker", func() {
 			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
 				errs[i] = fn(i)
 			}
@@ -204,7 +204,7 @@ func (d *Dir) each(n int, fn func(int) error) error {
 func (d *Dir) isLog(name string) (model.TopicPartition, bool) {
 	switch {
 	case strings.HasSuffix(name, deleteDir):
-		d.later(task{remove: path.Join(d.path, name)})
+		d.later(chore{remove: path.Join(d.path, name)})
 		return model.TopicPartition{}, false
 	case strings.HasSuffix(name, strayDir), name == metadataTopicDir:
 		return model.TopicPartition{}, false

@@ -58,7 +58,7 @@ func (l *Log) rollTo(base model.Offset, now model.Millis) (*segment, error) {
 	l.tail = nil
 	cuts := l.cuts
 	l.mu.Unlock()
-	l.d.later(task{flush: l, upto: base, cuts: cuts})
+	l.d.later(chore{flush: l, upto: base, cuts: cuts})
 	return s, nil
 }
 
