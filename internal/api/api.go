@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -48,6 +49,8 @@ type Options struct {
 	// Loggers changes the level of the log; nil has no loggers.
 	Loggers Loggers
 	Log     *slog.Logger
+	// Runtime is what waits; nil: goroutines and the machine's clock.
+	Runtime *task.Runtime
 }
 
 // API serves one broker's requests. It implements transport.Handler.

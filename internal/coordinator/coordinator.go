@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // Topic holds the offsets and the membership of all groups.
@@ -57,6 +58,7 @@ type Options struct {
 	Host     Host
 	Clock    Clock
 	Log      *slog.Logger
+	Runtime  *task.Runtime // nil: goroutines and the machine's clock
 }
 
 // loaders bounds how many partitions are read at the same time.

@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/metrics"
 	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -30,6 +31,11 @@ import (
 type Options struct {
 	Config *config.Config
 	Log    *slog.Logger // default: discarded
+	// Runtime runs the loops and tells the time; nil: goroutines and the
+	// machine's clock.
+	Runtime *task.Runtime
+	FS      vfs.FS // of the log directory; nil: vfs.OS
+	Seed    uint64 // of all random choices; 0: from the time
 	// BrokerListener and ControllerListener are sockets that the caller opened,
 	// for ports that the kernel chose; nil opens what Config says.
 	BrokerListener     net.Listener
