@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/controller"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -67,6 +68,9 @@ type Options struct {
 	Tick time.Duration
 	Log  *slog.Logger // default: discarded
 	FS   vfs.FS       // default: vfs.OS
+
+	Runtime *task.Runtime // nil: goroutines and the machine's clock
+	Seed    uint64        // of every random choice; 0: from the time
 }
 
 // Dial opens a connection to HOST:PORT; nil is TCP. A refused dial must satisfy
@@ -94,4 +98,7 @@ type ObserverOptions struct {
 	Dial Dial
 	Log  *slog.Logger // default: discarded
 	FS   vfs.FS       // default: vfs.OS
+
+	Runtime *task.Runtime // nil: goroutines and the machine's clock
+	Seed    uint64        // of every random choice; 0: from the time
 }
