@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -73,7 +72,8 @@ type Coordinator struct {
 	host     Host
 	clock    Clock
 	log      *slog.Logger
-	inbox    *inbox
+	rt       *task.Runtime
+	inbox    *task.Queue[event]
 
 	// img is what Apply saw last. The loop reads it, and loaders do.
 	img atomic.Pointer[image.Image]
@@ -85,15 +85,17 @@ type Coordinator struct {
 	now  model.Time
 	wall model.Millis
 
-	slots   chan struct{}
-	running sync.WaitGroup
+	loading int      // partitions that are being read
+	waiting []*shard // for others to be read
+	running *task.Group
 }
 
 // New returns a coordinator that leads nothing yet. Run spins it.
 func New(o Options) *Coordinator {
 	c := &Coordinator{
-		id: o.ID, cfg: o.Group, maxBatch: o.MaxBatch, host: o.Host, clock: o.Clock, log: o.Log, inbox: newInbox(),
-		shards: map[int32]*shard{}, builder: record.NewBuilder(record.PlainOptions()), slots: make(chan struct{}, loaders),
+		id: o.ID, cfg: o.Group, maxBatch: o.MaxBatch, host: o.Host, clock: o.Clock, log: o.Log, rt: o.Runtime,
+		inbox:  task.NewQueue[event](o.Runtime),
+		shards: map[int32]*shard{}, builder: record.NewBuilder(record.PlainOptions()), running: o.Runtime.NewGroup(),
 	}
 	c.img.Store(image.New())
 	c.cfg.Topics = topics{&c.img}
@@ -113,12 +115,12 @@ func newID() string {
 
 // Run starts the loop; Close ends it.
 func (c *Coordinator) Run() {
-	c.running.Go(c.loop)
+	c.running.Go("groups", c.loop)
 }
 
 // Close answers what waits, ends the loop and waits for it.
 func (c *Coordinator) Close() {
-	c.inbox.close()
+	c.inbox.Close()
 	c.running.Wait()
 }
 
@@ -128,7 +130,7 @@ func (c *Coordinator) Close() {
 // port. Errors as a whole: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
 func (c *Coordinator) Handle(req kmsg.Request, clientID, host string, reply func(kmsg.Response)) {
 	ev := &request{req: req, clientID: clientID, host: "/" + host, reply: reply}
-	if !c.inbox.post(ev) {
+	if !c.inbox.Post(ev) {
 		reply(group.Refuse(req, model.ErrCoordinatorNotAvailable))
 	}
 }
@@ -159,7 +161,7 @@ func (c *Coordinator) Apply(d *image.Delta) {
 		}
 	}
 	if len(ev.led) > 0 || ev.deleted != nil {
-		c.inbox.post(ev)
+		c.inbox.Post(ev)
 	}
 }
 
@@ -185,54 +187,6 @@ func (t topics) ID(topic string) (model.UUID, bool) {
 		return found.ID, true
 	}
 	return model.UUID{}, false
-}
-
-// inbox is the mailbox of the loop. It does not bound itself: what waits in it
-// is bounded by what connections may have outstanding.
-type inbox struct {
-	mu     sync.Mutex
-	events []event
-	closed bool
-	wake   chan struct{}
-}
-
-func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
-
-// post reports whether the loop will see the event.
-func (b *inbox) post(e event) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return false
-	}
-	b.events = append(b.events, e)
-	b.ring()
-	return true
-}
-
-func (b *inbox) ring() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what came since the last time, and whether more can come. reuse
-// is memory for the next events.
-func (b *inbox) take(reuse []event) ([]event, bool) {
-	clear(reuse)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := b.events
-	b.events = reuse[:0]
-	return out, !b.closed
-}
-
-func (b *inbox) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	b.ring()
 }
 
 // idle is how long the loop sleeps when no timer runs.

@@ -14,15 +14,27 @@ import (
 // loadChunk is how much of a log is read at once.
 const loadChunk = 1 << 20
 
-// acquire begins to load a partition.
+// acquire begins to load a partition, or has it wait for its turn.
 func (c *Coordinator) acquire(l leadership) {
-	ctx, stop := context.WithCancel(context.Background())
-	sh := &shard{partition: l.partition, epoch: l.epoch, stop: stop}
+	sh := &shard{partition: l.partition, epoch: l.epoch, stop: func() {}}
 	c.shards[l.partition] = sh
-	c.running.Go(func() {
-		core, err := c.load(ctx, sh)
-		c.inbox.post(&loaded{sh: sh, core: core, err: err})
-	})
+	c.waiting = append(c.waiting, sh)
+	c.loadNext()
+}
+
+// loadNext starts what may be read at the same time.
+func (c *Coordinator) loadNext() {
+	for c.loading < loaders && len(c.waiting) > 0 {
+		sh := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		c.loading++
+		ctx, stop := c.rt.WithCancel(context.Background())
+		sh.stop = stop
+		c.running.Go("load groups", func() {
+			core, err := c.load(ctx, sh)
+			c.inbox.Post(&loaded{sh: sh, core: core, err: err})
+		})
+	}
 }
 
 // loaded says that a log was read, or why not.
@@ -34,6 +46,8 @@ type loaded struct {
 
 func (e *loaded) turn(c *Coordinator) {
 	sh := e.sh
+	c.loading--
+	c.loadNext()
 	if c.shards[sh.partition] != sh {
 		return
 	}
@@ -48,12 +62,6 @@ func (e *loaded) turn(c *Coordinator) {
 
 // load reads a partition from its start to its end, committed or not (R2.21).
 func (c *Coordinator) load(ctx context.Context, sh *shard) (*group.Shard, error) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-c.slots }()
 	began := c.clock.Now()
 	start, end, code := c.host.Bounds(ctx, sh.partition, sh.epoch)
 	if code != model.None {

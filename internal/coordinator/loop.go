@@ -45,22 +45,16 @@ func (sh *shard) refusal() model.Error {
 }
 
 func (c *Coordinator) loop() {
-	timer := time.NewTimer(idle)
-	defer timer.Stop()
+	w := c.rt.NewWaiter()
 	var batch []event
 	for {
-		var open bool
-		batch, open = c.inbox.take(batch)
+		batch = c.inbox.Take(batch)
 		c.Turn(batch)
-		if !open {
+		if c.inbox.Drained() {
 			c.end()
 			return
 		}
-		timer.Reset(c.sleep())
-		select {
-		case <-c.inbox.wake:
-		case <-timer.C:
-		}
+		w.Wait(nil, c.sleep(), c.inbox.Wake)
 	}
 }
 
@@ -189,7 +183,7 @@ func (c *Coordinator) send(sh *shard, ids []uint64) {
 	batch := bytes.Clone(c.builder.Bytes())
 	c.builder.Reset(record.PlainOptions())
 	c.host.Append(sh.partition, sh.epoch, batch, func(err model.Error) {
-		c.inbox.post(&written{sh: sh, ids: ids, err: err})
+		c.inbox.Post(&written{sh: sh, ids: ids, err: err})
 	})
 }
 
@@ -254,6 +248,7 @@ func (e *moved) turn(c *Coordinator) {
 // release lets go of a partition and answers all that waits for it.
 func (c *Coordinator) release(sh *shard) {
 	delete(c.shards, sh.partition)
+	c.waiting = slices.DeleteFunc(c.waiting, func(o *shard) bool { return o == sh })
 	sh.stop()
 	sh.writes = nil
 	if sh.core != nil {

@@ -127,10 +127,7 @@ func TestWritesOfOneTurnShareABatch(t *testing.T) {
 			post(int64(52+i), "")
 		}
 		// All of them reach the loop in one turn.
-		k.inbox.mu.Lock()
-		k.inbox.events = append(k.inbox.events, events...)
-		k.inbox.ring()
-		k.inbox.mu.Unlock()
+		k.inbox.Post(events...)
 		synctest.Wait()
 		expect(t, "answers", len(got), len(events))
 		for range len(got) {
