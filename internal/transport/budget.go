@@ -1,41 +1,43 @@
 package transport
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/tidemark-log/tidemark/internal/task"
+)
 
 // budget bounds the bytes of Produce requests that a listener holds. Only
 // Produce counts: its answers may wait for followers, whose own Fetch requests
 // must get through whatever the producers hold.
 type budget struct {
+	rt    *task.Runtime
 	mu    sync.Mutex
 	limit int64
 	used  int64
-	free  chan struct{} // closed and replaced whenever bytes come back
+	free  *task.Signal // closed and replaced whenever bytes come back
 	// waiting counts the readers that hold back.
 	waiting int
 }
 
-func newBudget(limit int64) *budget { return &budget{limit: limit, free: make(chan struct{})} }
+func newBudget(rt *task.Runtime, limit int64) *budget {
+	return &budget{rt: rt, limit: limit, free: rt.NewSignal()}
+}
 
 // take reserves n bytes, or waits until enough are free. A request larger than
 // the whole budget gets in when it is alone. It reports false when done closes
 // first.
-func (b *budget) take(n int64, done <-chan struct{}) bool {
+func (b *budget) take(n int64, done *task.Signal) bool {
 	b.mu.Lock()
 	for b.used > 0 && b.used+n > b.limit {
 		free := b.free
 		b.waiting++
 		b.mu.Unlock()
-		select {
-		case <-free:
-		case <-done:
-		}
+		b.rt.Wait(nil, task.Forever, free, done)
 		b.mu.Lock()
 		b.waiting--
-		select {
-		case <-done:
+		if done.Closed() {
 			b.mu.Unlock()
 			return false
-		default:
 		}
 	}
 	b.used += n
@@ -48,7 +50,7 @@ func (b *budget) give(n int64) {
 	defer b.mu.Unlock()
 	b.used -= n
 	if b.waiting > 0 {
-		close(b.free)
-		b.free = make(chan struct{})
+		b.free.Close()
+		b.free = b.rt.NewSignal()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -38,33 +39,40 @@ type ClientOptions struct {
 }
 
 // Client is one pipelined connection to a node. Its methods may be called from
-// any goroutine.
+// any task.
 type Client struct {
 	nc    net.Conn
+	rt    *task.Runtime
 	id    *string
 	limit int
+	most  int // calls in flight
 	in    frameReader
-	slots chan struct{} // one token per request in flight
-	hint  atomic.Int64  // size of the last request: the next one's is about the same
+	hint  atomic.Int64 // size of the last request: the next one's is about the same
 
-	mu      sync.Mutex
-	next    int32
-	outbox  []*Frame // encoded and not written
-	waiting []*call  // sent or in outbox, in request order
-	err     error    // why it ended; nil while it lives
+	mu       sync.Mutex
+	next     int32
+	outbox   []*Frame // encoded and not written
+	inFlight int      // calls that have a place
+	standing []*call  // that wait for a place, in the order they came
+	waiting  []*call  // sent or in outbox, in request order
+	spare    []*call  // nobody's, for the next calls
+	err      error    // why it ended; nil while it lives
 
-	wake   chan struct{}
+	wake   *task.Signal // outbox is not empty, or the end
 	closed *task.Signal
-	loops  sync.WaitGroup
+	loops  *task.Group
 }
 
+// call is one request on its way. It belongs to one Client for good.
 type call struct {
 	id       int32
 	flexible bool
 	frame    *Frame
 	err      error
-	dropped  bool // the caller went away
-	done     chan struct{}
+	over     bool         // answered or failed
+	dropped  bool         // the caller went away
+	moved    *task.Signal // it got its place, or is over
+	w        *task.Waiter // the caller's
 }
 
 // Dial connects to a node. Refused tells whether the error means that no
@@ -77,7 +85,7 @@ func Dial(ctx context.Context, addr string, opts ClientOptions) (*Client, error)
 		d := net.Dialer{}
 		opts.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
 	}
-	ctx, cancel := context.WithTimeout(ctx, opts.DialTimeout)
+	ctx, cancel := opts.Runtime.WithTimeout(ctx, opts.DialTimeout)
 	defer cancel()
 	nc, err := opts.Dial(ctx, addr)
 	if err != nil {
@@ -94,19 +102,19 @@ func NewClient(nc net.Conn, opts ClientOptions) *Client {
 	if opts.MaxInFlight <= 0 {
 		opts.MaxInFlight = 256
 	}
+	rt := opts.Runtime
 	c := &Client{
-		nc: nc, limit: opts.MaxResponse,
-		in:     frameReader{nc: nc, buf: make([]byte, 4<<10)},
-		slots:  make(chan struct{}, opts.MaxInFlight),
-		wake:   make(chan struct{}, 1),
-		closed: opts.Runtime.NewSignal(),
+		nc: nc, rt: rt, limit: opts.MaxResponse, most: opts.MaxInFlight,
+		in:     frameReader{nc: nc, rt: rt, buf: make([]byte, 4<<10)},
+		wake:   rt.NewSignal(),
+		closed: rt.NewSignal(),
+		loops:  rt.NewGroup(),
 	}
 	if opts.ClientID != "" {
 		c.id = &opts.ClientID
 	}
-	c.loops.Add(2)
-	go func() { defer c.loops.Done(); c.end(c.readLoop()) }()
-	go func() { defer c.loops.Done(); c.end(c.writeLoop()) }()
+	c.loops.Go("client reader", func() { c.end(c.readLoop()) })
+	c.loops.Go("client writer", func() { c.end(c.writeLoop()) })
 	return c
 }
 
@@ -157,30 +165,95 @@ func (c *Client) Do(ctx context.Context, req kmsg.Request) (kmsg.Response, error
 // DoFrame sends a request and returns its answer undecoded: Frame.Body is the
 // response body. The caller releases the frame.
 func (c *Client) DoFrame(ctx context.Context, req kmsg.Request) (*Frame, error) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.closed.C():
-		return nil, c.Err()
-	}
-	k := &call{
-		flexible: wire.FlexibleResponseHeader(req.Key(), req.GetVersion()),
-		done:     make(chan struct{}),
-	}
-	if err := c.post(req, k); err != nil {
-		<-c.slots
+	k, err := c.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
-		if c.drop(k) {
-			return nil, ctx.Err()
-		}
-		<-k.done
+	k.flexible = wire.FlexibleResponseHeader(req.Key(), req.GetVersion())
+	if err := c.post(req, k); err != nil {
+		c.leave(k)
+		return nil, err
 	}
-	return k.frame, k.err
+	if k.w.Wait(ctx, task.Forever, k.moved) == task.Ended && c.drop(k) {
+		return nil, ctx.Err()
+	}
+	frame, err := k.frame, k.err
+	c.leave(k)
+	return frame, err
+}
+
+// enter waits for a place among the calls in flight.
+func (c *Client) enter(ctx context.Context) (*call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	k := c.newCall()
+	if c.inFlight < c.most && len(c.standing) == 0 {
+		c.inFlight++
+		c.mu.Unlock()
+		return k, nil
+	}
+	c.standing = append(c.standing, k)
+	c.mu.Unlock()
+	if k.w.Wait(ctx, task.Forever, k.moved) == task.Ended {
+		return nil, c.giveUpPlace(k, ctx.Err())
+	}
+	if k.over {
+		return nil, k.err
+	}
+	return k, nil
+}
+
+// giveUpPlace takes a call away whose caller does not wait for a place any more.
+func (c *Client) giveUpPlace(k *call, why error) error {
+	c.mu.Lock()
+	at := slices.Index(c.standing, k)
+	if at >= 0 {
+		c.standing = slices.Delete(c.standing, at, at+1)
+	}
+	c.mu.Unlock()
+	if at < 0 && !k.over {
+		c.leave(k) // its place came at the same time
+	}
+	return why
+}
+
+// newCall takes a spare call. The caller holds mu.
+func (c *Client) newCall() *call {
+	n := len(c.spare)
+	if n == 0 {
+		return &call{moved: c.rt.NewSignal(), w: c.rt.NewWaiter()}
+	}
+	k := c.spare[n-1]
+	c.spare = c.spare[:n-1]
+	return k
+}
+
+// leave gives a call's place to the one that stands longest for it. Nobody waits
+// for the call any more.
+func (c *Client) leave(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free(k)
+}
+
+// free is leave for who holds mu.
+func (c *Client) free(k *call) {
+	*k = call{moved: k.moved, w: k.w}
+	k.moved.Take()
+	c.spare = append(c.spare, k)
+	if len(c.standing) == 0 {
+		c.inFlight--
+		return
+	}
+	next := c.standing[0]
+	c.standing = slices.Delete(c.standing, 0, 1)
+	next.moved.Raise()
 }
 
 // Send sends a request that gets no answer, such as a Produce with acks=0.
@@ -222,7 +295,7 @@ func (c *Client) post(req kmsg.Request, k *call) error {
 		c.waiting = append(c.waiting, k)
 	}
 	c.mu.Unlock()
-	wake(c.wake)
+	c.wake.Raise()
 	return nil
 }
 
@@ -230,21 +303,18 @@ func (c *Client) post(req kmsg.Request, k *call) error {
 func (c *Client) drop(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-k.done:
-		return false
-	default:
-		k.dropped = true
-		return true
-	}
+	k.dropped = !k.over
+	return k.dropped
 }
 
 func (c *Client) writeLoop() error {
 	var out []*Frame
 	var vectors net.Buffers
+	w := c.rt.NewWaiter()
 	for {
 		c.mu.Lock()
 		out, c.outbox = c.outbox, out[:0]
+		ended := c.err != nil
 		c.mu.Unlock()
 		if len(out) > 0 {
 			vectors = vectors[:0]
@@ -264,11 +334,10 @@ func (c *Client) writeLoop() error {
 			}
 			continue
 		}
-		select {
-		case <-c.wake:
-		case <-c.closed.C():
+		if ended {
 			return ErrClientClosed
 		}
+		w.Wait(nil, task.Forever, c.wake)
 	}
 }
 
@@ -298,8 +367,8 @@ func (c *Client) nextFrame() (*Frame, error) {
 // deliver hands a response frame to the oldest call.
 func (c *Client) deliver(frame *Frame) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.waiting) == 0 {
-		c.mu.Unlock()
 		frame.Release()
 		return errors.New("a response that nobody asked for")
 	}
@@ -317,10 +386,19 @@ func (c *Client) deliver(frame *Frame) error {
 		frame.body = body
 		k.frame = frame
 	}
-	close(k.done)
-	c.mu.Unlock()
-	<-c.slots
+	c.finish(k)
 	return err
+}
+
+// finish lets a call's caller go on, if it is still there. The caller of finish
+// holds mu.
+func (c *Client) finish(k *call) {
+	if k.dropped {
+		c.free(k)
+		return
+	}
+	k.over = true
+	k.moved.Raise()
 }
 
 // end closes the connection and fails the calls that wait; only the first
@@ -332,19 +410,17 @@ func (c *Client) end(err error) {
 		return
 	}
 	c.err = err
-	waiting, outbox := c.waiting, c.outbox
-	c.waiting, c.outbox = nil, nil
-	for _, k := range waiting {
+	calls, outbox := append(c.waiting, c.standing...), c.outbox
+	c.waiting, c.standing, c.outbox = nil, nil, nil
+	for _, k := range calls {
 		k.err = err
-		close(k.done)
+		c.finish(k)
 	}
 	c.mu.Unlock()
 	c.closed.Close()
+	c.wake.Raise()
 	c.nc.Close()
 	for _, f := range outbox {
 		f.Release()
-	}
-	for range waiting {
-		<-c.slots
 	}
 }

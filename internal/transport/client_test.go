@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -227,4 +228,41 @@ func TestCloseFailsTheCallsThatWait(t *testing.T) {
 	}
 	r.ReplyNone() // the reader looks at the socket again
 	<-r.Conn.Closed()
+}
+
+// Calls beyond the bound get their places in the order in which they came, and
+// fail with the connection while they stand.
+func TestCallsThatWaitForAPlaceGetItInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		b := startBench(t, l, Options{})
+		c := NewClient(l.dial(t).Conn, ClientOptions{MaxInFlight: 1})
+		defer c.Close()
+		const n = 5
+		ends := make(chan error, n)
+		for i := range n {
+			go func() {
+				_, err := c.Do(context.Background(), metadataOf(string(rune('a'+i))))
+				ends <- err
+			}()
+			synctest.Wait()
+		}
+		for i := range n - 2 {
+			r := <-b.requests
+			req := metadata()
+			if err := req.ReadFrom(r.Body); err != nil || *req.Topics[0].Topic != string(rune('a'+i)) {
+				t.Fatalf("the call of %q came as number %d, error %v", *req.Topics[0].Topic, i, err)
+			}
+			r.Reply(answerOf(r))
+			if err := <-ends; err != nil {
+				t.Fatal(err)
+			}
+		}
+		(<-b.requests).CloseConn(errors.New("dies"))
+		for range 2 {
+			if err := <-ends; err == nil {
+				t.Error("a call succeeded")
+			}
+		}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/wire"
@@ -33,6 +32,7 @@ const (
 // Conn is one connection of a client.
 type Conn struct {
 	server *Server
+	id     uint64 // in the order of accepting
 	nc     net.Conn
 	ip     string // of the client
 	// client is the software name and version that ApiVersions v3 told.
@@ -50,9 +50,10 @@ type Conn struct {
 	reading bool       // the reader may hand over more
 	ended   bool       // the socket is closed, or will be by the writer
 
-	wakeWriter chan struct{} // the queue's head may be answered
-	wakeReader chan struct{} // answers were sent
-	closed     *task.Signal  // closed with the socket
+	wakeWriter *task.Signal // the queue's head may be answered, or the end
+	wakeReader *task.Signal // answers were sent, or the end
+	closed     *task.Signal // closed with the socket
+	pause      *task.Waiter // the reader's own
 }
 
 // ClientSoftware is what a client said of itself (KIP-511).
@@ -64,13 +65,15 @@ func newConn(s *Server, nc net.Conn) *Conn {
 		ip = tcp.RemoteAddr().(*net.TCPAddr).IP.String()
 		tune(tcp, &s.opts)
 	}
+	rt := s.opts.Runtime
 	c := &Conn{
 		server: s, nc: nc, ip: ip, reading: true,
-		wakeWriter: make(chan struct{}, 1),
-		wakeReader: make(chan struct{}, 1),
-		closed:     s.opts.Runtime.NewSignal(),
+		wakeWriter: rt.NewSignal(),
+		wakeReader: rt.NewSignal(),
+		closed:     rt.NewSignal(),
+		pause:      rt.NewWaiter(),
 	}
-	c.in = frameReader{nc: nc, buf: c.buf[:]}
+	c.in = frameReader{nc: nc, rt: rt, buf: c.buf[:]}
 	return c
 }
 
@@ -163,11 +166,7 @@ func (c *Conn) waitSent(most int) bool {
 		if !goOn || open <= most {
 			return goOn
 		}
-		select {
-		case <-c.wakeReader:
-		case <-c.closed.C():
-			return false
-		}
+		c.pause.Wait(nil, task.Forever, c.wakeReader)
 	}
 }
 
@@ -197,7 +196,7 @@ func (c *Conn) next() (*Request, error) {
 	}
 	r := &Request{Header: c.header, Body: body, Conn: c, frame: frame}
 	if c.server.opts.Observer != nil {
-		r.began = time.Now()
+		r.began = c.server.opts.Runtime.Now()
 	}
 	return r, nil
 }
@@ -251,7 +250,7 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 // readFrame reads the rest of a frame, whose size prefix it drops. Large
 // frames are allocated as their bytes come.
 func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
-	if charged && !c.server.budget.take(int64(size), c.closed.C()) {
+	if charged && !c.server.budget.take(int64(size), c.closed) {
 		return nil, net.ErrClosed
 	}
 	frame := newFrame(min(size, firstChunk))
@@ -275,7 +274,7 @@ func (c *Conn) endReading(err error) {
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()
-	wake(c.wakeWriter)
+	c.wakeWriter.Raise()
 	if err == io.EOF {
 		c.linger()
 	}
@@ -283,12 +282,8 @@ func (c *Conn) endReading(err error) {
 
 // linger ends the connection when nobody may be there to read the answers.
 func (c *Conn) linger() {
-	t := time.NewTimer(c.server.opts.StallLimit)
-	defer t.Stop()
-	select {
-	case <-t.C:
+	if c.pause.Wait(nil, c.server.opts.StallLimit, c.closed) == task.Timeout {
 		c.cut()
-	case <-c.closed.C():
 	}
 }
 
@@ -298,7 +293,7 @@ type violation struct{ error }
 
 func (c *Conn) logEnd(err error) {
 	if v, ok := err.(violation); ok {
-		c.server.noise.warn(c.server.opts.Log, "connection closed", c.RemoteAddr().String(), v.error)
+		c.server.warn("connection closed", c.RemoteAddr().String(), v.error)
 		return
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
@@ -320,8 +315,8 @@ func (c *Conn) stopReading() {
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()
-	wake(c.wakeReader)
-	wake(c.wakeWriter)
+	c.wakeReader.Raise()
+	c.wakeWriter.Raise()
 }
 
 // ErrStopping is why a handler closes a connection whose request it cannot serve
@@ -350,14 +345,14 @@ func (c *Conn) answer(r *Request, a answer, resp Response) {
 	gone, head := c.ended, len(c.queue) > 0 && c.queue[0] == r
 	c.mu.Unlock()
 	if o := c.server.opts.Observer; o != nil {
-		o.Answered(r.Header.Key, time.Since(r.began))
+		o.Answered(r.Header.Key, c.server.opts.Runtime.Since(r.began))
 	}
 	if gone {
 		discard(r)
 		return
 	}
 	if head {
-		wake(c.wakeWriter)
+		c.wakeWriter.Raise()
 	}
 }
 
@@ -370,19 +365,13 @@ func discard(r *Request) {
 	r.Free()
 }
 
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // maxBatch bounds how many answers are sent in one write.
 const maxBatch = 64
 
 // writeLoop sends answers in request order until the connection ends.
 func (c *Conn) writeLoop() {
 	defer c.server.forget(c)
+	w := c.server.opts.Runtime.NewWaiter()
 	var batch []*Request
 	for {
 		var last bool
@@ -401,11 +390,7 @@ func (c *Conn) writeLoop() {
 		if len(batch) > 0 {
 			continue
 		}
-		select {
-		case <-c.wakeWriter:
-		case <-c.closed.C():
-			return
-		}
+		w.Wait(nil, task.Forever, c.wakeWriter)
 	}
 }
 
@@ -441,7 +426,7 @@ func (c *Conn) sent() {
 	c.sending = 0
 	c.mu.Unlock()
 	if before > 0 {
-		wake(c.wakeReader)
+		c.wakeReader.Raise()
 	}
 }
 
@@ -474,7 +459,7 @@ func (c *Conn) send(batch []*Request) error {
 }
 
 func (c *Conn) beforeWrite() {
-	c.nc.SetWriteDeadline(time.Now().Add(c.server.opts.StallLimit))
+	c.nc.SetWriteDeadline(c.server.opts.Runtime.Now().Add(c.server.opts.StallLimit))
 }
 
 // cut closes the socket at once and drops what was answered and not sent.
@@ -494,6 +479,8 @@ func (c *Conn) cut() {
 	c.queue = nil
 	c.mu.Unlock()
 	c.closed.Close()
+	c.wakeReader.Raise()
+	c.wakeWriter.Raise()
 	c.nc.Close()
 	for _, r := range dropped {
 		discard(r)

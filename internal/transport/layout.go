@@ -13,7 +13,7 @@ import (
 )
 
 // Response is one answer. Layout is called once, in the connection's writer
-// goroutine, when all earlier answers are on their way: it may read files. An
+// task, when all earlier answers are on their way: it may read files. An
 // error closes the connection. A Response that holds resources also implements
 // Discarder.
 type Response interface {

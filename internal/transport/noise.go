@@ -21,8 +21,8 @@ type noise struct {
 	dropped int
 }
 
-func (n *noise) warn(log *slog.Logger, what, peer string, err error) {
-	ok, dropped := n.admit(time.Now())
+func (n *noise) warn(now time.Time, log *slog.Logger, what, peer string, err error) {
+	ok, dropped := n.admit(now)
 	if dropped > 0 {
 		log.Warn("more connections were refused or closed than the log shows", "lines", dropped)
 	}

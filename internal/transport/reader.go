@@ -3,12 +3,15 @@ package transport
 import (
 	"net"
 	"time"
+
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // frameReader reads frames from a connection through a small buffer, so that a
 // small frame costs one system call and a large one is not copied.
 type frameReader struct {
 	nc    net.Conn
+	rt    *task.Runtime
 	ahead []byte // received and not consumed yet, a part of buf
 	buf   []byte
 }
@@ -33,7 +36,7 @@ func (f *frameReader) fill(n int, limit time.Duration) error {
 
 func (f *frameReader) deadline(limit time.Duration) {
 	if limit > 0 {
-		f.nc.SetReadDeadline(time.Now().Add(limit))
+		f.nc.SetReadDeadline(f.rt.Now().Add(limit))
 	}
 }
 

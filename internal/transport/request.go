@@ -7,7 +7,7 @@ import (
 )
 
 // Request is one request of a connection. The handler answers it exactly once,
-// from any goroutine: Reply, ReplyNone or CloseConn.
+// from any task: Reply, ReplyNone or CloseConn.
 type Request struct {
 	// Header is the parsed header. Its version is one that the listener
 	// serves, but for ApiVersions, which may be too new (case B1).
@@ -34,7 +34,7 @@ const (
 )
 
 // Handler serves requests. Serve is called in the connection's reader
-// goroutine: it must not wait for a long poll, only post it.
+// task: it must not wait for a long poll, only post it.
 type Handler interface {
 	Serve(r *Request)
 }
@@ -67,7 +67,7 @@ func (r *Request) Retain() { r.frame.Retain() }
 func (r *Request) Release() { r.frame.Release() }
 
 // Free gives the frame back before the answer, unless it is retained: its bytes
-// stop counting as in flight. Only the goroutine that will answer may call it,
+// stop counting as in flight. Only the task that will answer may call it,
 // and nothing may read Body or what was decoded from it without a copy.
 func (r *Request) Free() {
 	if r.freed {

@@ -1,21 +1,24 @@
 // Package transport carries Kafka's frames over sockets.
 //
-// Each connection has a reader and a writer goroutine. The reader hands
+// Each connection has a reader and a writer task. The reader hands
 // requests over one at a time, except that Produce requests may overlap
 // (R13.8); the writer sends the answers in the order of the requests. Memory
 // is bounded: a frame's size is checked against its key before it is
 // allocated, the bytes of all Produce requests of a listener are limited, a
 // client that does not read its answers is not given more, and an idle
-// connection holds only its goroutines and a small read buffer.
+// connection holds only its tasks and a small read buffer.
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,14 +111,16 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	budget   *budget
-	handlers sync.WaitGroup // reader and writer of every connection
-	stopping chan struct{}
+	stopping *task.Signal
+	idle     *task.Signal // closed after Close with the last handler
 	noise    noise
 
-	mu     sync.Mutex
-	conns  map[*Conn]struct{}
-	perIP  map[string]int
-	closed bool
+	mu       sync.Mutex
+	accepted uint64
+	handlers int // readers and writers of all connections
+	conns    map[*Conn]struct{}
+	perIP    map[string]int
+	closed   bool
 }
 
 // Listen opens a TCP listener; port 0 lets the kernel choose.
@@ -133,8 +138,9 @@ func NewServer(l net.Listener, opts Options) *Server {
 	return &Server{
 		opts:     opts,
 		listener: l,
-		budget:   newBudget(opts.MaxInFlight),
-		stopping: make(chan struct{}),
+		budget:   newBudget(opts.Runtime, opts.MaxInFlight),
+		stopping: opts.Runtime.NewSignal(),
+		idle:     opts.Runtime.NewSignal(),
 		conns:    make(map[*Conn]struct{}),
 		perIP:    make(map[string]int),
 	}
@@ -159,11 +165,7 @@ func (s *Server) Serve(h Handler) error {
 		default: // out of descriptors, mostly: wait for some to be closed
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			s.opts.Log.Warn("accept failed", "addr", s.Addr().String(), "err", err, "retry_in", delay)
-			select {
-			case <-time.After(delay):
-			case <-s.stopping:
-				return nil
-			}
+			s.opts.Runtime.Wait(nil, delay, s.stopping)
 		}
 	}
 }
@@ -178,7 +180,7 @@ func (s *Server) start(nc net.Conn, h Handler) {
 	c := newConn(s, nc)
 	if err := s.admit(c); err != nil {
 		nc.Close()
-		s.noise.warn(s.opts.Log, "connection refused", c.ip, err)
+		s.warn("connection refused", c.ip, err)
 		if o := s.opts.Observer; o != nil {
 			o.Refused()
 		}
@@ -187,8 +189,12 @@ func (s *Server) start(nc net.Conn, h Handler) {
 	if o := s.opts.Observer; o != nil {
 		o.Opened()
 	}
-	go func() { defer s.handlers.Done(); c.readLoop(h) }()
-	go func() { defer s.handlers.Done(); c.writeLoop() }()
+	s.opts.Runtime.Go("connection reader", func() { defer s.handled(); c.readLoop(h) })
+	s.opts.Runtime.Go("connection writer", func() { defer s.handled(); c.writeLoop() })
+}
+
+func (s *Server) warn(what, peer string, err error) {
+	s.noise.warn(s.opts.Runtime.Now(), s.opts.Log, what, peer, err)
 }
 
 // admit counts a connection in, unless there are too many.
@@ -205,8 +211,26 @@ func (s *Server) admit(c *Conn) error {
 	}
 	s.conns[c] = struct{}{}
 	s.perIP[c.ip]++
-	s.handlers.Add(2)
+	s.handlers += 2
+	s.accepted++
+	c.id = s.accepted
 	return nil
+}
+
+// handled counts a reader or writer out.
+func (s *Server) handled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers--
+	s.checkIdle()
+}
+
+// checkIdle tells those who wait in Close that nothing runs any more. The caller
+// holds mu.
+func (s *Server) checkIdle() {
+	if s.closed && s.handlers == 0 {
+		s.idle.Close()
+	}
 }
 
 func (s *Server) forget(c *Conn) {
@@ -237,38 +261,33 @@ func (s *Server) InFlight() int64 {
 
 // Close stops accepting and reading. Requests that were handed over are still
 // answered until ctx ends; then the connections are cut. It returns when all
-// goroutines of the listener are gone; the error is ctx's when it had to cut.
+// tasks of the listener are gone; the error is ctx's when it had to cut.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
 	conns := s.snapshot()
+	s.checkIdle()
 	s.mu.Unlock()
 	if first {
-		close(s.stopping)
+		s.stopping.Close()
 		s.listener.Close()
 	}
 	for _, c := range conns {
 		c.stopReading()
 	}
-	done := make(chan struct{})
-	go func() { s.handlers.Wait(); close(done) }()
-	select {
-	case <-done:
+	w := s.opts.Runtime.NewWaiter()
+	if w.Wait(ctx, task.Forever, s.idle) != task.Ended {
 		return nil
-	case <-ctx.Done():
 	}
 	for _, c := range conns {
 		c.cut()
 	}
-	<-done
+	w.Wait(nil, task.Forever, s.idle)
 	return ctx.Err()
 }
 
+// snapshot returns the connections in the order in which they were accepted.
 func (s *Server) snapshot() []*Conn {
-	conns := make([]*Conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *Conn) int { return cmp.Compare(a.id, b.id) })
 }
