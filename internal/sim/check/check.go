@@ -1,0 +1,142 @@
+// Package check watches a simulated cluster. It says when something that must
+// always be true is not: between two steps of the simulation it looks at whole
+// nodes, at their replicas, their logs on disk, their pictures of the metadata,
+// at what clients were told.
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/storage"
+)
+
+// Cluster is what can be looked at between two steps. The world keeps one and
+// brings it up to date; nothing of it is kept by a Set but what it points to.
+type Cluster struct {
+	Brokers     []Broker     // in the order of their ids
+	Controllers []Controller // likewise
+}
+
+// Broker is one broker as it is now.
+type Broker struct {
+	ID      model.BrokerID
+	Life    uint64 // counts the processes that ran under this id, from 1
+	Running bool
+	Paused  bool              // runs, but gets no time: nothing is demanded of it
+	Epoch   model.BrokerEpoch // of this life's registration; -1 before
+	Image   *image.Image      // what its metadata loop has published; nil before the first
+	Steps   uint64            // partition steps that its replicas loop made
+	// Replicas visits the replicas that it hosts. It is called only if Steps,
+	// Life or Image changed, while Running.
+	Replicas func(visit func(Replica))
+	// Overdue says what waits in the purgatory though it could be answered, or
+	// longer than it may (I32); nil when not told.
+	Overdue func() error
+}
+
+// Replica is one replica of a running broker.
+type Replica struct {
+	TP  model.TopicPartition
+	ID  model.TopicIDPartition
+	P   *partition.Partition
+	Log *storage.Log
+}
+
+// Controller is one controller as it is now.
+type Controller struct {
+	ID      model.BrokerID
+	Running bool
+	Image   *image.Image // what was committed, as far as it knows; nil before the first
+	End     model.Offset // of its metadata log, committed
+}
+
+// How tells in which way a broker's process ended, hence what its disk may lack.
+type How uint8
+
+// The ways to end.
+const (
+	Orderly  How = iota // it was asked to stop and did: the disk is complete
+	Killed              // the process ended at once; what it wrote is on the disk
+	PowerCut            // what was not synced may be gone
+	Wiped               // its disk is empty now
+	Rotted              // its disk holds other bytes than were written
+)
+
+// Options are what a Set has to know of the cluster that it watches.
+type Options struct {
+	MinISR         int           // min.insync.replicas of a topic that has none of its own; 0 is 1
+	ProducerExpiry time.Duration // producer.id.expiration.ms; 0 is a day
+	History        *History      // what clients did; nil when nobody tells
+	Skip           []string      // names of invariants that are not checked
+}
+
+// Invariant is one that a user brings. Check is called after each step and says
+// what is wrong.
+type Invariant interface {
+	Name() string
+	Check(c *Cluster) error
+}
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string               // its name, see All
+	Partition model.TopicPartition // zero when it is about none
+	Text      string
+}
+
+// Error tells the violation in one line.
+func (v *Violation) Error() string {
+	if v.Partition.Topic == "" {
+		return fmt.Sprintf("%s: %s", v.Invariant, v.Text)
+	}
+	return fmt.Sprintf("%s: %v: %s", v.Invariant, v.Partition, v.Text)
+}
+
+// About describes one invariant for people.
+type About struct {
+	Name    string
+	Numbers string // in the specification, such as "I1" or "J2, J8"
+	Says    string // one sentence
+	// Clean says that it holds only as long as no more was lost than the cluster
+	// is made to survive.
+	Clean bool
+}
+
+// Set is all checkers with what they remember. It has one owner.
+type Set struct {
+	o   Options
+	own []Invariant
+}
+
+// New returns the checkers of a cluster that has not begun.
+func New(o Options) *Set { return &Set{o: o} }
+
+// Add brings an invariant of the user's.
+func (s *Set) Add(own Invariant) { s.own = append(s.own, own) }
+
+// Stopped tells that a life of a broker has ended, before the next AfterStep.
+func (s *Set) Stopped(id model.BrokerID, life uint64, how How) {}
+
+// AfterStep looks at what the last step changed. It returns a *Violation for the
+// first invariant that does not hold.
+func (s *Set) AfterStep(c *Cluster) error { return nil }
+
+// Converged reports what a cluster whose faults have ended still has to do
+// (J1-J8); nil when it has settled. The world lets time go by until then, and
+// calls it a failure when that takes too long.
+func (s *Set) Converged(c *Cluster) error { return nil }
+
+// AtEnd checks what must be true once everything has settled: Converged, and
+// what clients did against the logs that are left. h may be nil.
+func (s *Set) AtEnd(c *Cluster, h *History) error { return nil }
+
+// Clean reports whether the partition has lost no more than it must survive, so
+// that all invariants are checked on it.
+func (s *Set) Clean(id model.TopicIDPartition) bool { return true }
+
+// All lists the invariants, in the order of their numbers.
+func All() []About { return nil }
