@@ -37,7 +37,7 @@ func (a *API) deleteRecords(ctx context.Context, _ *transport.Request, req *kmsg
 		}
 	}
 	if len(asks) > 0 {
-		ctx, cancel := within(ctx, req.TimeoutMillis)
+		ctx, cancel := a.within(ctx, req.TimeoutMillis)
 		defer cancel()
 		a.Queries.DeleteRecords(ctx, asks)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -51,7 +52,7 @@ const allocateTimeout = 5 * time.Second
 
 // allocateIDs asks the controller for a block of producer ids.
 func (a *API) allocateIDs(ctx context.Context) (idBlock, error) {
-	ctx, cancel := context.WithTimeout(ctx, allocateTimeout)
+	ctx, cancel := a.Runtime.WithTimeout(ctx, allocateTimeout)
 	defer cancel()
 	req := kmsg.NewPtrAllocateProducerIDsRequest()
 	req.BrokerID, req.BrokerEpoch = int32(a.ID), int64(a.Epoch())
@@ -75,32 +76,33 @@ func (a *API) allocateIDs(ctx context.Context) (idBlock, error) {
 // idBlock is [next, end) of the ids that the controller gave to this broker.
 type idBlock struct{ next, end model.ProducerID }
 
-// idBlocks hands out ids of one block after the other. The channel holds the
-// current block: who took it out owns it.
-type idBlocks struct{ current chan idBlock }
+// idBlocks hands out ids of one block after the other. free is raised while
+// nobody uses the current block: who took it owns the block.
+type idBlocks struct {
+	rt      *task.Runtime
+	free    *task.Signal
+	current idBlock
+}
 
-func (b *idBlocks) init() {
-	b.current = make(chan idBlock, 1)
-	b.current <- idBlock{}
+func (b *idBlocks) init(rt *task.Runtime) {
+	b.rt, b.free = rt, rt.NewSignal()
+	b.free.Raise()
 }
 
 // next returns a fresh id; more gets a block when the current one is used up.
 func (b *idBlocks) next(ctx context.Context, more func(context.Context) (idBlock, error)) (model.ProducerID, error) {
-	var block idBlock
-	select {
-	case block = <-b.current:
-	case <-ctx.Done():
+	if b.rt.Wait(ctx, task.Forever, b.free) == task.Ended {
 		return model.NoProducerID, ctx.Err()
 	}
-	defer func() { b.current <- block }()
-	if block.next == block.end {
+	defer b.free.Raise()
+	if b.current.next == b.current.end {
 		fresh, err := more(ctx)
 		if err != nil {
 			return model.NoProducerID, err
 		}
-		block = fresh
+		b.current = fresh
 	}
-	id := block.next
-	block.next++
+	id := b.current.next
+	b.current.next++
 	return id, nil
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -61,7 +60,7 @@ type API struct {
 	topics autoTopics
 
 	stop    context.CancelFunc // ends every wait of a handler
-	started sync.WaitGroup     // goroutines of auto-creation
+	started *task.Group        // of auto-creation
 }
 
 // New makes the API. Close ends what it started.
@@ -72,10 +71,10 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{Options: o, table: make(map[int16]func(*transport.Request))}
-	ctx, stop := context.WithCancel(context.Background())
+	a := &API{Options: o, table: make(map[int16]func(*transport.Request)), started: o.Runtime.NewGroup()}
+	ctx, stop := o.Runtime.WithCancel(context.Background())
 	a.stop = stop
-	a.ids.init()
+	a.ids.init(o.Runtime)
 	a.register(ctx)
 	return a
 }
@@ -156,8 +155,8 @@ func serve[Q kmsg.Request](ctx context.Context, a *API, key kmsg.Key,
 }
 
 // within bounds a wait by a timeout that a client asked for, in milliseconds.
-func within(ctx context.Context, ms int32) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, time.Duration(max(ms, 0))*time.Millisecond)
+func (a *API) within(ctx context.Context, ms int32) (context.Context, context.CancelFunc) {
+	return a.Runtime.WithTimeout(ctx, time.Duration(max(ms, 0))*time.Millisecond)
 }
 
 // text is a pointer to a message, for nullable fields.

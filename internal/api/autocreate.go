@@ -27,7 +27,7 @@ const maxAutoCreate = 1000
 // exist. It does not wait: the client asks again (case B20).
 func (a *API) autoCreate(ctx context.Context, names []string) {
 	if fresh := a.topics.begin(names); len(fresh) > 0 {
-		a.started.Go(func() {
+		a.started.Go("create topics", func() {
 			defer a.topics.end(fresh)
 			a.createTopics(ctx, fresh)
 		})
@@ -71,7 +71,7 @@ func (a *API) createTopics(ctx context.Context, names []string) {
 	if len(req.Topics) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, autoCreateTimeout)
+	ctx, cancel := a.Runtime.WithTimeout(ctx, autoCreateTimeout)
 	defer cancel()
 	resp, err := a.Controller.Forward(ctx, req)
 	if err != nil {

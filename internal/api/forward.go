@@ -31,7 +31,7 @@ const (
 // REQUEST_TIMED_OUT; when a connection broke on a request that is not safe to
 // repeat, NETWORK_EXCEPTION.
 func (a *API) forward(ctx context.Context, _ *transport.Request, req kmsg.Request) kmsg.Response {
-	ctx, cancel := context.WithTimeout(ctx, forwardTimeout(req))
+	ctx, cancel := a.Runtime.WithTimeout(ctx, forwardTimeout(req))
 	defer cancel()
 	resp, err := a.Controller.Forward(ctx, req)
 	if err == nil {
