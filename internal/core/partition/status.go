@@ -1,6 +1,10 @@
 package partition
 
-import "github.com/tidemark-log/tidemark/internal/core/model"
+import (
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
 
 // Isolation is how far a reader may see (R9.1).
 type Isolation uint8
@@ -37,6 +41,9 @@ func (p *Partition) Leadership() uint64 { return p.leadership }
 // Generation changes with each truncation: a read planned before is void. It is
 // never 0.
 func (p *Partition) Generation() uint64 { return p.generation }
+
+// Steps counts the inputs that were applied: while it stays, nothing here changes.
+func (p *Partition) Steps() uint64 { return p.steps }
 
 // InFlight reports whether storage has yet to report an append or a truncation.
 func (p *Partition) InFlight() bool { return p.next > p.leo || p.truncating }
@@ -89,6 +96,20 @@ func (p *Partition) ProduceStatus(w ProduceWait) (done bool, err model.Error) {
 		return true, model.ErrNotEnoughReplicasAfterAppend
 	}
 	return true, model.None
+}
+
+// Peek is how a retry of a fetch would be answered now. It changes nothing, so
+// that one can see whether a fetch waits in vain.
+func (p *Partition) Peek(in FetchRequest) Reply {
+	q := *p
+	q.out = scratch{}
+	q.lead.remotes = slices.Clone(p.lead.remotes)
+	for i := range q.lead.remotes {
+		q.lead.remotes[i].waits = false // what the retry would record is not asked for
+	}
+	in.Retry, in.Answering = true, false
+	q.Step(p.now, 0, &in)
+	return q.out.reply
 }
 
 // EndOfEpoch answers OffsetForLeaderEpoch: where the greatest epoch <= e ended,

@@ -2,6 +2,8 @@ package partition
 
 import (
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,5 +268,31 @@ func obey(p *Partition, rd Ready) {
 	}
 	if raise != nil {
 		obey(p, p.Step(0, 0, &LogStartMoved{To: start}))
+	}
+}
+
+// Whatever a fetch that waits would be told, looking ahead tells the same, and
+// the partition is as it was.
+func TestAPeekAtAFetchChangesNothing(t *testing.T) {
+	p := newLeader(t)
+	p.Step(0, 0, &Produce{Acks: 1, Batch: plain(1), Bytes: 100})
+	p.Step(0, 0, &Appended{End: 1, Pos: model.Position{Byte: 100}})
+	for name, in := range map[string]FetchRequest{
+		"behind":   {Replica: 2, ReplicaEpoch: 2, Offset: 0, MaxBytes: 1 << 20},
+		"caught":   {Replica: 3, ReplicaEpoch: 3, Offset: 1, MaxBytes: 1 << 20},
+		"consumer": {Replica: model.NoBroker, LeaderEpoch: model.NoEpoch, Offset: 0, MaxBytes: 1 << 20},
+		"beyond":   {Replica: model.NoBroker, LeaderEpoch: model.NoEpoch, Offset: 9, MaxBytes: 1 << 20},
+		"stranger": {Replica: 7, Offset: 0},
+	} {
+		in.LastEpoch = model.NoEpoch
+		view, remotes := p.View(), slices.Clone(p.lead.remotes)
+		got := p.Peek(in)
+		if after := p.View(); !reflect.DeepEqual(after, view) || !slices.Equal(remotes, p.lead.remotes) {
+			t.Errorf("%s: %+v after the look, %+v before", name, after, view)
+		}
+		in.Retry = true
+		if want := *p.Step(0, 0, &in).Reply; got != want {
+			t.Errorf("%s: %+v, and the retry is told %+v", name, got, want)
+		}
 	}
 }

@@ -3,7 +3,12 @@
 // Each waits under the keys whose change may complete it, until its deadline.
 package purgatory
 
-import "github.com/tidemark-log/tidemark/internal/core/model"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
 
 // Op is a parked request. TryComplete reports whether it can be answered now;
 // it is cheap and changes nothing outside the Op. Complete answers it and runs
@@ -138,6 +143,17 @@ func (p *Purgatory[K]) Len() int { return p.wheel.Len() }
 
 // Watched is the number of (key, operation) pairs.
 func (p *Purgatory[K]) Watched() int { return p.watched }
+
+// Each calls f with every parked operation, in the order of their parking, and
+// the time at which Advance expires it. f only looks.
+func (p *Purgatory[K]) Each(f func(op Op, due model.Time)) {
+	all := make([]*parked[K], 0, p.Len())
+	p.wheel.each(func(t *Timer[*parked[K]]) { all = append(all, t.Value) })
+	slices.SortFunc(all, func(a, b *parked[K]) int { return cmp.Compare(a.seq, b.seq) })
+	for _, w := range all {
+		f(w.op, model.Time(w.timer.due)*model.Time(tick))
+	}
+}
 
 // enter reports whether the caller is the outermost one on the stack, which has
 // to call exit.

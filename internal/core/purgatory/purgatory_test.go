@@ -249,3 +249,32 @@ func BenchmarkParkAndWake(b *testing.B) {
 		p.Wake(key)
 	}
 }
+
+func TestAWalkSeesEverythingThatIsParkedAndChangesNothing(t *testing.T) {
+	p := New[int](0)
+	deadlines := []model.Time{10 * ms, 3000 * ms, 25*ms - 1, 1 << 60}
+	ops := make([]*fake, len(deadlines))
+	for i, at := range deadlines {
+		ops[i] = &fake{name: fmt.Sprint(i)}
+		p.Park(0, ops[i], at, i, 0)
+	}
+	gone := &fake{}
+	p.Park(0, gone, 20*ms, 9)
+	gone.satisfied = true
+	p.Wake(9)
+	p.Advance(9 * ms)
+	var order string
+	p.Each(func(op Op, due model.Time) {
+		f := op.(*fake)
+		if at := deadlines[len(order)]; due < at || due >= at+ms {
+			t.Errorf("operation %s is due at %v, its deadline is %v", f.name, due, at)
+		}
+		if f.tries != 2 || f.completed != 0 {
+			t.Errorf("operation %s was tried %d times and completed %d times", f.name, f.tries, f.completed)
+		}
+		order += f.name
+	})
+	if order != "0123" || p.Len() != 4 || p.Watched() != 8 {
+		t.Errorf("seen %q; %d parked, %d watched", order, p.Len(), p.Watched())
+	}
+}

@@ -190,6 +190,20 @@ func (w *Wheel[T]) Advance(now model.Time, fire func(*Timer[T])) {
 	w.clock = max(w.clock, target)
 }
 
+// each calls f with every timer in the wheel, in no useful order.
+func (w *Wheel[T]) each(f func(*Timer[T])) {
+	for t := w.due.next; t != &w.due; t = t.next {
+		f(t)
+	}
+	for _, l := range w.levels {
+		for i := range l.ring {
+			for head, t := &l.ring[i], l.ring[i].next; t != head; t = t.next {
+				f(t)
+			}
+		}
+	}
+}
+
 // empty moves the timers of one slot to where they belong now: to a finer
 // level, or to the due ring.
 func (w *Wheel[T]) empty(l *level[T], slot int) {
