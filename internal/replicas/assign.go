@@ -68,7 +68,7 @@ func (c *Change) turn(l *Loop) {
 // lookAgain tries the marks of every leader with other peers: a high watermark
 // or a deletion does not wait for a broker that was fenced (R3.21, R3.27).
 func (l *Loop) lookAgain() {
-	for _, r := range l.all {
+	for _, r := range l.ordered {
 		if r.p.Role() == partition.Leader {
 			l.step(r, &l.in.tick)
 			l.wakes = append(l.wakes, pendingWake{r, partition.WakeDelete})
@@ -89,7 +89,7 @@ func (l *Loop) host(o Opened) {
 	})
 	h.Owner = r
 	h.Generation.Store(r.p.Generation())
-	l.all[h.ID] = r
+	l.include(r)
 	l.hosted.add(h)
 	if l.offline {
 		l.goOffline(r)
@@ -119,7 +119,7 @@ func (l *Loop) drop(h *api.Hosted) {
 	if r.flying != nil { // what its log still takes will not be reported to a core
 		l.jobs = append(l.jobs, job{kind: jobPass, r: r})
 	}
-	delete(l.all, h.ID)
+	l.exclude(r)
 	l.forgetExpected(r)
 	l.hosted.remove(h)
 	h.Gone.Store(true)

@@ -2,15 +2,17 @@ package replicas
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 // cutsFile holds the account of every truncation in a log directory, one JSON
@@ -42,15 +44,17 @@ type Cut struct {
 // cutLog is the file. It is read at the start and written by the log writer,
 // before the log itself is cut: what was lost can always be told.
 type cutLog struct {
+	fs   vfs.FS
+	dir  string
 	path string
 	byID map[string][]Cut // the newest of each partition
 }
 
 // openCuts reads the file. A torn last line is a truncation that did not
 // happen; an old file is cut down to its newest lines.
-func openCuts(dir string) (*cutLog, error) {
-	c := &cutLog{path: filepath.Join(dir, cutsFile), byID: map[string][]Cut{}}
-	f, err := os.Open(c.path)
+func openCuts(files vfs.FS, dir string) (*cutLog, error) {
+	c := &cutLog{fs: files, dir: dir, path: path.Join(dir, cutsFile), byID: map[string][]Cut{}}
+	f, err := files.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
@@ -58,8 +62,12 @@ func openCuts(dir string) (*cutLog, error) {
 		return nil, fmt.Errorf("open the account of truncations: %w", err)
 	}
 	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("read the account of truncations: %w", err)
+	}
 	var all []Cut
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(io.NewSectionReader(f, 0, size))
 	lines.Buffer(nil, 1<<20)
 	torn := false
 	for lines.Scan() {
@@ -75,20 +83,19 @@ func openCuts(dir string) (*cutLog, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the account of truncations: %w", err)
 	}
-	if len(all) > maxCuts || torn || !endsLine(f) {
+	if len(all) > maxCuts || torn || !endsLine(f, size) {
 		return c, c.rewrite(newest(all, maxCuts))
 	}
 	return c, nil
 }
 
 // endsLine reports whether the file is empty or ends with a whole line.
-func endsLine(f *os.File) bool {
-	st, err := f.Stat()
-	if err != nil || st.Size() == 0 {
-		return err == nil
+func endsLine(f vfs.File, size int64) bool {
+	if size == 0 {
+		return true
 	}
 	last := make([]byte, 1)
-	_, err = f.ReadAt(last, st.Size()-1)
+	_, err := f.ReadAt(last, size-1)
 	return err == nil && last[0] == '\n'
 }
 
@@ -98,19 +105,14 @@ func newest(l []Cut, n int) []Cut { return l[max(0, len(l)-n):] }
 
 // rewrite replaces the file.
 func (c *cutLog) rewrite(all []Cut) error {
-	tmp := c.path + ".tmp"
-	f, err := os.Create(tmp)
-	if err != nil {
-		return fmt.Errorf("shorten the account of truncations: %w", err)
-	}
-	w := bufio.NewWriter(f)
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	var err error
+	enc := json.NewEncoder(&text)
 	for i := range all {
 		err = errors.Join(err, enc.Encode(&all[i]))
 	}
-	err = errors.Join(err, w.Flush(), f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(tmp, c.path)
+		err = c.replace(text.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("shorten the account of truncations: %w", err)
@@ -118,21 +120,52 @@ func (c *cutLog) rewrite(all []Cut) error {
 	return nil
 }
 
+func (c *cutLog) replace(text []byte) error {
+	tmp := c.path + ".tmp"
+	f, err := c.fs.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := c.fs.Rename(tmp, c.path); err != nil {
+		return err
+	}
+	return c.fs.SyncDir(c.dir)
+}
+
 // write adds one line durably.
 func (c *cutLog) write(l Cut) error {
 	text, err := json.Marshal(&l)
-	if err != nil {
-		return fmt.Errorf("account for a truncation: %w", err)
+	if err == nil {
+		err = c.append(append(text, '\n'))
 	}
-	f, err := os.OpenFile(c.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("account for a truncation: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("account for a truncation: %w", err)
 	}
 	return nil
+}
+
+func (c *cutLog) append(text []byte) error {
+	f, err := c.fs.Open(c.path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew {
+		f, err = c.fs.Create(c.path)
+	}
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil {
+		_, err = f.WriteAt(text, size)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil && isNew {
+		err = c.fs.SyncDir(c.dir)
+	}
+	return err
 }
 
 // of returns what is remembered of a partition.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 func line(id model.UUID, from model.Offset) Cut {
@@ -14,7 +15,7 @@ func line(id model.UUID, from model.Offset) Cut {
 
 func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	c, err := openCuts(dir)
+	c, err := openCuts(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c, err = openCuts(dir); err != nil {
+	if c, err = openCuts(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
 	got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
@@ -38,7 +39,7 @@ func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 
 func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 	dir := t.TempDir()
-	c, err := openCuts(dir)
+	c, err := openCuts(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 		if err := os.WriteFile(file, append(append([]byte(nil), whole...), whole[:cut]...), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = openCuts(dir); err != nil {
+		if c, err = openCuts(vfs.OS, dir); err != nil {
 			t.Fatalf("torn after %d bytes: %v", cut, err)
 		}
 		got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
@@ -65,7 +66,7 @@ func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 		if err := c.write(line(id, 8)); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = openCuts(dir); err != nil || len(c.of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
+		if c, err = openCuts(vfs.OS, dir); err != nil || len(c.of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
 			t.Fatalf("torn after %d bytes: the next line is lost (%v)", cut, err)
 		}
 	}

@@ -1,6 +1,8 @@
 package replicas
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/api"
@@ -16,6 +18,8 @@ type fetchOp struct {
 	l     *Loop
 	bytes int64
 	now   bool
+	// parking is its number among the parked fetches of followers.
+	parking uint64
 }
 
 // expectWait is how long a fetch waits at most while its follower has yet to
@@ -28,7 +32,7 @@ const (
 
 // Fetch posts a fetch request (Walk 2).
 func (l *Loop) Fetch(f *api.Fetch) {
-	if !l.inbox.post(&fetchOp{f: f, l: l}) {
+	if !l.inbox.Post(&fetchOp{f: f, l: l}) {
 		for i := range f.Parts {
 			f.Parts[i].Refuse(model.ErrNotLeaderOrFollower)
 		}
@@ -75,15 +79,19 @@ func (op *fetchOp) turn(l *Loop) {
 func (l *Loop) parkFollower(op *fetchOp) {
 	m := l.parked[op.f.Replica]
 	if m == nil {
-		m = map[*fetchOp]struct{}{}
+		m = map[uint64]*fetchOp{}
 		l.parked[op.f.Replica] = m
 	}
-	m[op] = struct{}{}
+	l.parkings++
+	op.parking = l.parkings
+	m[op.parking] = op
 }
 
 // hurry answers what a follower has parked here.
 func (l *Loop) hurry(b model.BrokerID) {
-	for op := range l.parked[b] {
+	waiting := l.parked[b]
+	for _, n := range slices.Sorted(maps.Keys(waiting)) {
+		op := waiting[n]
 		op.now = true
 		l.wakes = append(l.wakes, pendingWake{op.f.Parts[0].Hosted.Owner.(*replica), partition.WakeFetch})
 	}
@@ -138,7 +146,7 @@ func (op *fetchOp) Expire() {}
 // now, and gives the request back.
 func (op *fetchOp) Complete() {
 	if op.f.Replica >= 0 {
-		delete(op.l.parked[op.f.Replica], op)
+		delete(op.l.parked[op.f.Replica], op.parking)
 	}
 	for i := range op.f.Parts {
 		if p := &op.f.Parts[i]; p.Hosted != nil {

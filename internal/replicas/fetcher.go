@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -31,6 +32,7 @@ const firstRedial = 20 * time.Millisecond
 // replicas loop, what came back goes there.
 type fetcher struct {
 	id    model.BrokerID
+	rt    *task.Runtime
 	s     *source
 	cfg   FetchOptions
 	dial  func(ctx context.Context, id model.BrokerID) (*transport.Client, error)
@@ -44,6 +46,7 @@ type fetcher struct {
 	sessionEpoch  int32
 	pause         time.Duration
 	refusedBefore bool
+	plans         []fetchPlan // taken from the source
 	resp          kmsg.FetchResponse
 }
 
@@ -58,34 +61,33 @@ type FetchOptions struct {
 }
 
 func (l *Loop) startFetcher(ctx context.Context, s *source) {
-	f := &fetcher{id: l.id, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
-		meter: l.opts.Meter, tell: func(e event) bool { return l.inbox.post(e) }}
-	l.fetchers.Go(func() { f.run(ctx) })
+	f := &fetcher{id: l.id, rt: l.rt, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
+		meter: l.opts.Meter, tell: func(e event) bool { return l.inbox.Post(e) }}
+	l.fetchers.Go(fmt.Sprintf("fetcher %d", s.leader), func() { f.run(ctx) })
 }
 
-// run is the fetcher's goroutine; it ends with ctx.
+// run is the fetcher's task; it ends with ctx.
 func (f *fetcher) run(ctx context.Context) {
 	defer func() {
 		if f.client != nil {
 			f.client.Close()
 		}
 	}()
-	full := true
+	full, waiter := true, f.rt.NewWaiter()
 	for {
 		if !f.tell(wantPlan{s: f.s, full: full}) {
 			return
 		}
-		var plan fetchPlan
-		select {
-		case plan = <-f.s.plans:
-		case <-ctx.Done():
+		plan, ok := f.next(ctx, waiter)
+		if !ok {
 			return
 		}
 		if err := f.Turn(ctx, plan); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			f.lost(ctx, err)
+			f.lost(err)
+			waiter.Wait(ctx, f.pause)
 			full = true
 			continue
 		}
@@ -93,8 +95,21 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 }
 
-// lost drops the connection and the session, and waits before the next try.
-func (f *fetcher) lost(ctx context.Context, err error) {
+// next waits for a plan; false says that ctx ended.
+func (f *fetcher) next(ctx context.Context, waiter *task.Waiter) (fetchPlan, bool) {
+	for {
+		if f.plans = f.s.plans.Take(f.plans); len(f.plans) > 0 {
+			return f.plans[0], true
+		}
+		if waiter.Wait(ctx, task.Forever, f.s.plans.Wake) == task.Ended {
+			return fetchPlan{}, false
+		}
+	}
+}
+
+// lost drops the connection and the session, and says how long to pause before
+// the next try.
+func (f *fetcher) lost(err error) {
 	if !f.refusedBefore {
 		f.log.Info("fetch from leader failed", "leader", f.s.leader, "error", err)
 	}
@@ -105,10 +120,6 @@ func (f *fetcher) lost(ctx context.Context, err error) {
 	}
 	f.session, f.sessionEpoch = 0, 0
 	f.pause = min(max(2*f.pause, firstRedial), f.cfg.Backoff)
-	select {
-	case <-time.After(f.pause):
-	case <-ctx.Done():
-	}
 }
 
 // Turn sends one request and brings its answer to the loop (Walk 2).
@@ -120,7 +131,7 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 		}
 		f.client = c
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.cfg.Limit)
+	ctx, cancel := f.rt.WithTimeout(ctx, f.cfg.Limit)
 	defer cancel()
 	ev := &fetched{s: f.s}
 	if len(plan.asks) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/memnet"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -53,7 +54,7 @@ func startFetching(t *testing.T) *fetching {
 		}
 		r.CloseConn(errors.New("no answer"))
 	}))
-	f.fetcher = &fetcher{id: 1, s: &source{leader: 2, plans: make(chan fetchPlan, 1)}, log: slog.New(slog.DiscardHandler),
+	f.fetcher = &fetcher{id: 1, s: &source{leader: 2, plans: task.NewQueue[fetchPlan](nil)}, log: slog.New(slog.DiscardHandler),
 		epoch: func() model.BrokerEpoch { return 10 }, tell: func(e event) bool { f.events <- e; return true },
 		cfg: FetchOptions{Wait: 500 * time.Millisecond, MinBytes: 1, PartitionBytes: 1 << 20, TotalBytes: 10 << 20, Backoff: time.Second, Limit: 30 * time.Second},
 		dial: func(ctx context.Context, _ model.BrokerID) (*transport.Client, error) {
@@ -113,14 +114,14 @@ func TestAFetchSessionIsKeptUntilTheLeaderLosesIt(t *testing.T) {
 		f := startFetching(t)
 		f.answers = inSession(7, model.None)
 		f.wants(t, true)
-		f.s.plans <- planOf(true, 0)
+		f.s.plans.Post(planOf(true, 0))
 		f.wants(t, false)
-		f.s.plans <- planOf(false, 3)
+		f.s.plans.Post(planOf(false, 3))
 		f.wants(t, false)
 		f.answers = inSession(0, model.ErrFetchSessionIDNotFound)
-		f.s.plans <- fetchPlan{forget: []model.TopicIDPartition{idOf(1), idOf(2)}}
+		f.s.plans.Post(fetchPlan{forget: []model.TopicIDPartition{idOf(1), idOf(2)}})
 		f.wants(t, true)
-		f.s.plans <- planOf(true, 3)
+		f.s.plans.Post(planOf(true, 3))
 		f.wants(t, true)
 		var epochs, ids []int32
 		for _, r := range f.asked {
@@ -142,7 +143,7 @@ func TestPausesBetweenDialsGrow(t *testing.T) {
 		f.down = true
 		for range 8 {
 			f.wants(t, true)
-			f.s.plans <- planOf(true, 0)
+			f.s.plans.Post(planOf(true, 0))
 		}
 		f.wants(t, true)
 		for i, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1000} {
@@ -151,7 +152,7 @@ func TestPausesBetweenDialsGrow(t *testing.T) {
 			}
 		}
 		f.down = false
-		f.s.plans <- planOf(true, 0)
+		f.s.plans.Post(planOf(true, 0))
 		f.wants(t, true)
 		if f.pause != 0 {
 			t.Errorf("an answer leaves a pause of %v", f.pause)
@@ -164,13 +165,13 @@ func TestALostConnectionLosesTheSession(t *testing.T) {
 		f := startFetching(t)
 		f.answers = inSession(7, model.None)
 		f.wants(t, true)
-		f.s.plans <- planOf(true, 0)
+		f.s.plans.Post(planOf(true, 0))
 		f.wants(t, false)
 		f.answers = func(kmsg.Request) kmsg.Response { return nil }
-		f.s.plans <- planOf(false, 1)
+		f.s.plans.Post(planOf(false, 1))
 		f.wants(t, true)
 		f.answers = inSession(8, model.None)
-		f.s.plans <- planOf(true, 1)
+		f.s.plans.Post(planOf(true, 1))
 		f.wants(t, false)
 		if last := f.asked[2].(*kmsg.FetchRequest); last.SessionID != 0 || last.SessionEpoch != 0 {
 			t.Errorf("session %d, epoch %d", last.SessionID, last.SessionEpoch)
@@ -210,7 +211,7 @@ func TestAQuestionTravelsWithAFetchThatDoesNotWait(t *testing.T) {
 		for i, topic := range []string{"known", "refused", "silent"} {
 			plan.asks = append(plan.asks, planPart{tp: model.TopicPartition{Topic: topic}, id: idOf(byte(i)), pos: partition.FetchPosition{LeaderEpoch: 4}})
 		}
-		f.s.plans <- plan
+		f.s.plans.Post(plan)
 		asked := f.got(t).asked
 		for i, want := range []partition.LeaderOffsets{{LeaderEpoch: 4, LogStart: 80, LEO: 50},
 			{LeaderEpoch: 4, LogStart: 80, LEO: 50, Err: model.ErrNotLeaderOrFollower}, {LeaderEpoch: 4, Err: model.ErrUnknownServerError}} {

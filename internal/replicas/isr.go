@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // alterRetry is Kafka's pause before an AlterPartition that got no answer is
@@ -19,12 +20,13 @@ const alterRetry = 50 * time.Millisecond
 // broker, with everything that was proposed meanwhile in the next (R5.6).
 type isrSender struct {
 	id      model.BrokerID
+	rt      *task.Runtime
 	forward func(context.Context, kmsg.Request) (kmsg.Response, error)
 	epoch   func() model.BrokerEpoch
 	tell    func(isrAnswers) bool
-	inbox   *mailbox[proposal]
+	inbox   *task.Queue[proposal]
 	turn    []proposal // collected by the replicas loop in one turn
-	done    chan struct{}
+	done    *task.Signal
 }
 
 // proposal is one partition's wish.
@@ -68,23 +70,22 @@ func (s *isrSender) propose(r *replica, a *partition.AlterISR) {
 // flush hands the turn's proposals to the sender.
 func (s *isrSender) flush() {
 	if len(s.turn) > 0 {
-		s.inbox.post(s.turn...)
+		s.inbox.Post(s.turn...)
 		s.turn = nil
 	}
 }
 
-// run is the sender's goroutine; it ends with ctx.
+// run is the sender's task; it ends with ctx.
 func (s *isrSender) run(ctx context.Context) {
-	defer close(s.done)
+	defer s.done.Close()
+	waiter := s.rt.NewWaiter()
 	for {
-		batch := s.inbox.take(nil)
+		batch := s.inbox.Take(nil)
 		if len(batch) == 0 {
-			select {
-			case <-s.inbox.wake:
-				continue
-			case <-ctx.Done():
+			if waiter.Wait(ctx, task.Forever, s.inbox.Wake) == task.Ended {
 				return
 			}
+			continue
 		}
 		answers := s.send(ctx, batch)
 		if ctx.Err() != nil || !s.tell(answers) {
@@ -117,10 +118,7 @@ func (s *isrSender) send(ctx context.Context, batch []proposal) isrAnswers {
 			return out
 		}
 	}
-	select {
-	case <-time.After(alterRetry):
-	case <-ctx.Done():
-	}
+	s.rt.Sleep(ctx, alterRetry)
 	return out
 }
 

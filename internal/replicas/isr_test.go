@@ -11,10 +11,11 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // proposed takes the proposals that the sender would send next.
-func (c *crank) proposed() []proposal { return c.isr.inbox.take(nil) }
+func (c *crank) proposed() []proposal { return c.isr.inbox.Take(nil) }
 
 // answered answers the one open proposal: with an error, or with the ISR that it
 // asks for in the next partition epoch.
@@ -93,12 +94,13 @@ func (s *controllerStub) forward(_ context.Context, r kmsg.Request) (kmsg.Respon
 
 // sending starts an isrSender that asks s; got brings its answers.
 func sending(t *testing.T, s *controllerStub) (sender *isrSender, got chan isrAnswers) {
+	var rt *task.Runtime
 	got = make(chan isrAnswers, 10)
 	sender = &isrSender{id: 1, forward: s.forward, epoch: func() model.BrokerEpoch { return 10 },
-		tell: func(as isrAnswers) bool { got <- as; return true }, inbox: newMailbox[proposal](), done: make(chan struct{})}
+		tell: func(as isrAnswers) bool { got <- as; return true }, inbox: task.NewQueue[proposal](rt), done: rt.NewSignal()}
 	ctx, cancel := context.WithCancel(context.Background())
 	go sender.run(ctx)
-	t.Cleanup(func() { cancel(); <-sender.done })
+	t.Cleanup(func() { cancel(); <-sender.done.C() })
 	return sender, got
 }
 

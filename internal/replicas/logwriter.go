@@ -1,12 +1,14 @@
 package replicas
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // jobKind says what the log writer is to do.
@@ -71,12 +73,13 @@ type report struct {
 // truncates, rolls and syncs. What came for one log while it was busy goes out
 // in one write.
 type logWriter struct {
-	inbox *mailbox[job]
+	rt    *task.Runtime
+	inbox *task.Queue[job]
 	clock Clock
 	tell  func(reports)
 	fail  func(error)
 	meter Meter // nil counts nothing
-	done  chan struct{}
+	done  *task.Signal
 
 	groups []*appendGroup // of this round, in order of first use
 	free   []*appendGroup
@@ -90,49 +93,44 @@ type appendGroup struct {
 	batches []storage.AppendBatch
 }
 
-func newLogWriter(clock Clock, tell func(reports), fail func(error)) *logWriter {
-	return &logWriter{inbox: newMailbox[job](), clock: clock, tell: tell, fail: fail,
-		done: make(chan struct{}), byLog: map[*replica]*appendGroup{}}
+func newLogWriter(rt *task.Runtime, clock Clock, tell func(reports), fail func(error)) *logWriter {
+	return &logWriter{rt: rt, inbox: task.NewQueue[job](rt), clock: clock, tell: tell, fail: fail,
+		done: rt.NewSignal(), byLog: map[*replica]*appendGroup{}}
 }
 
-func (w *logWriter) post(jobs []job) { w.inbox.post(jobs...) }
+func (w *logWriter) post(jobs []job) { w.inbox.Post(jobs...) }
 
-// do runs f between two jobs and waits for it. It reports false when the writer
-// has ended.
+// do runs f between two jobs, waits for it and returns its error, or another one
+// when the writer has ended.
 func (w *logWriter) do(f func() error) error {
-	ran := make(chan error, 1)
-	if !w.inbox.post(job{kind: jobCall, call: func() error { ran <- f(); return nil }}) {
-		return fmt.Errorf("the log writer has ended")
+	var err error
+	ran := w.rt.NewSignal()
+	if w.inbox.Post(job{kind: jobCall, call: func() error { err = f(); ran.Close(); return nil }}) {
+		w.rt.Wait(nil, task.Forever, ran, w.done)
 	}
-	select {
-	case err := <-ran:
-		return err
-	case <-w.done:
-		select {
-		case err := <-ran:
-			return err
-		default:
-			return fmt.Errorf("the log writer has ended")
-		}
+	if !ran.Closed() {
+		return errors.New("the log writer has ended")
 	}
+	return err
 }
 
-// run is the writer's goroutine. It ends when the inbox is closed and empty, or
+// run is the writer's task. It ends when the inbox is closed and empty, or
 // with the first failed write: nothing is retried into silence (R8.23).
 func (w *logWriter) run() {
-	defer close(w.done)
+	defer w.done.Close()
+	waiter := w.rt.NewWaiter()
 	var batch []job
 	for {
-		batch = w.inbox.take(batch)
+		batch = w.inbox.Take(batch)
 		if len(batch) == 0 {
-			if w.inbox.isClosed() {
+			if w.inbox.Drained() {
 				return
 			}
-			<-w.inbox.wake
+			waiter.Wait(nil, task.Forever, w.inbox.Wake)
 			continue
 		}
 		if err := w.Turn(batch); err != nil {
-			w.inbox.close()
+			w.inbox.Close()
 			w.fail(err)
 			return
 		}
@@ -265,8 +263,8 @@ func (w *logWriter) carryOut(j *job) error {
 
 // close ends the writer once everything posted before is written.
 func (w *logWriter) close() {
-	w.inbox.close()
-	<-w.done
+	w.inbox.Close()
+	w.rt.Wait(nil, task.Forever, w.done)
 }
 
 // reports is the event that brings a round of reports to the loop.
@@ -304,7 +302,7 @@ type offline struct{}
 
 func (offline) turn(l *Loop) {
 	l.offline = true
-	for _, r := range l.all {
+	for _, r := range l.ordered {
 		l.goOffline(r)
 	}
 }

@@ -4,15 +4,11 @@ package replicas
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
@@ -37,7 +33,8 @@ type Loop struct {
 	opts    Options
 	clock   Clock
 	log     *slog.Logger
-	inbox   *mailbox[event]
+	rt      *task.Runtime
+	inbox   *task.Queue[event]
 	writer  *logWriter
 	isr     *isrSender
 	events  Observer
@@ -49,12 +46,16 @@ type Loop struct {
 
 	peers    partition.Peers
 	all      map[model.TopicIDPartition]*replica
+	ordered  []*replica // all, by partition
 	sources  map[model.BrokerID]*source
 	expected map[model.BrokerID]map[*replica]model.Time // followers that have yet to fetch from a new leader
 
 	produces *purgatory.Purgatory[*replica]
 	fetches  *purgatory.Purgatory[*replica]
 	deletes  *purgatory.Purgatory[*replica]
+
+	// steps counts what the cores were told.
+	steps uint64
 
 	// The turn under way.
 	now   model.Time
@@ -67,16 +68,19 @@ type Loop struct {
 
 	nextTick model.Time
 	timers   timerQueue
-	planning []*source                                // sources to look at when the turn ends
-	parked   map[model.BrokerID]map[*fetchOp]struct{} // fetches of followers in the purgatory
+	planning []*source // sources to look at when the turn ends
+	// parked are the fetches of followers in the purgatory, by the number of
+	// their parking; parkings is the last one.
+	parked   map[model.BrokerID]map[uint64]*fetchOp
+	parkings uint64
 
 	// offline says that the log directory failed.
 	offline  bool
 	stopping atomic.Bool
-	done     chan struct{}
+	done     *task.Signal
 
 	stopAsking context.CancelFunc // ends fetchers and the ISR sender
-	fetchers   sync.WaitGroup
+	fetchers   *task.Group
 }
 
 // Options are what a loop works with.
@@ -150,36 +154,41 @@ func Start(o Options) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := l.rt.WithCancel(context.Background())
 	l.stopAsking = cancel
 	l.startFn = func(s *source) { l.startFetcher(ctx, s) }
-	go l.run()
-	go l.writer.run()
-	go l.isr.run(ctx)
+	l.rt.Go("replicas", l.run)
+	l.rt.Go("log writer", l.writer.run)
+	l.rt.Go("isr sender", func() { l.isr.run(ctx) })
 	return l, nil
 }
 
 // newLoop makes a loop whose owner turns it.
 func newLoop(o Options) (*Loop, error) {
-	cuts, err := openCuts(o.Dir)
+	fs := o.FS
+	if fs == nil {
+		fs = vfs.OS
+	}
+	cuts, err := openCuts(fs, o.Dir)
 	if err != nil {
 		return nil, err
 	}
+	rt := o.Runtime
 	l := &Loop{
-		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts, inbox: newMailbox[event](),
+		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts,
+		rt: rt, inbox: task.NewQueue[event](rt), done: rt.NewSignal(), fetchers: rt.NewGroup(),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
 		sources: map[model.BrokerID]*source{}, expected: map[model.BrokerID]map[*replica]model.Time{},
-		parked: map[model.BrokerID]map[*fetchOp]struct{}{},
-		done:   make(chan struct{}),
+		parked: map[model.BrokerID]map[uint64]*fetchOp{},
 	}
-	l.writer = newLogWriter(o.Clock, func(rs reports) { l.inbox.post(rs) }, func(err error) {
+	l.writer = newLogWriter(rt, o.Clock, func(rs reports) { l.inbox.Post(rs) }, func(err error) {
 		l.GoOffline()
 		o.Fail(err)
 	})
 	l.writer.meter = o.Meter
-	l.isr = &isrSender{id: o.ID, forward: o.Forward, epoch: o.Epoch,
-		tell:  func(as isrAnswers) bool { return l.inbox.post(as) },
-		inbox: newMailbox[proposal](), done: make(chan struct{})}
+	l.isr = &isrSender{id: o.ID, rt: rt, forward: o.Forward, epoch: o.Epoch,
+		tell:  func(as isrAnswers) bool { return l.inbox.Post(as) },
+		inbox: task.NewQueue[proposal](rt), done: rt.NewSignal()}
 	l.now = l.clock.Now()
 	l.produces = purgatory.New[*replica](l.now)
 	l.fetches = purgatory.New[*replica](l.now)
@@ -191,14 +200,14 @@ func newLoop(o Options) (*Loop, error) {
 
 // GoOffline answers everything with KAFKA_STORAGE_ERROR from here on: the log
 // directory failed.
-func (l *Loop) GoOffline() { l.inbox.post(offline{}) }
+func (l *Loop) GoOffline() { l.inbox.Post(offline{}) }
 
 // StopFetching ends what the loop asks of other nodes.
 func (l *Loop) StopFetching() {
 	l.stopAsking()
 	l.do(func(l *Loop) { l.startFn = func(*source) {} })
 	l.fetchers.Wait()
-	<-l.isr.done
+	l.rt.Wait(nil, task.Forever, l.isr.done)
 }
 
 // Close answers what waits, has written what was ordered, and ends the loop. It
@@ -206,7 +215,7 @@ func (l *Loop) StopFetching() {
 func (l *Loop) Close() map[model.TopicPartition]model.Offset {
 	hws := map[model.TopicPartition]model.Offset{}
 	l.do(func(l *Loop) {
-		for _, r := range l.all {
+		for _, r := range l.ordered {
 			hws[r.tp()] = r.p.Marks().HW
 			l.step(r, &partition.Stop{Err: model.ErrNotLeaderOrFollower})
 			l.release(r)
@@ -222,14 +231,13 @@ func (l *Loop) Close() map[model.TopicPartition]model.Offset {
 // log is done ahead of what is ordered after it.
 func (l *Loop) Write(f func() error) error { return l.writer.do(f) }
 
-// run is the loop's goroutine. It ends when the inbox is closed and empty.
+// run is the loop's task. It ends when the inbox is closed and empty.
 func (l *Loop) run() {
-	defer close(l.done)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	defer l.done.Close()
+	waiter := l.rt.NewWaiter()
 	var batch []event
 	for {
-		batch = l.inbox.take(batch)
+		batch = l.inbox.Take(batch)
 		if len(batch) == 0 && l.stopping.Load() {
 			return
 		}
@@ -240,11 +248,7 @@ func (l *Loop) run() {
 		}
 		l.expire()
 		l.flush()
-		timer.Reset(l.sleep())
-		select {
-		case <-l.inbox.wake:
-		case <-timer.C:
-		}
+		waiter.Wait(nil, l.sleep(), l.inbox.Wake)
 	}
 }
 
@@ -265,7 +269,7 @@ func (l *Loop) expire() {
 	l.timers.run(l.now)
 	if l.now >= l.nextTick {
 		l.nextTick = l.now.Add(l.opts.LagMax / 2)
-		for _, r := range l.all {
+		for _, r := range l.ordered {
 			l.step(r, &l.in.tick)
 		}
 		l.forgetExpected(nil)
@@ -305,33 +309,25 @@ func (l *Loop) sleep() time.Duration {
 // close ends the loop once everything posted before was handled.
 func (l *Loop) close() {
 	l.stopping.Store(true)
-	l.inbox.close()
-	<-l.done
+	l.inbox.Close()
+	l.rt.Wait(nil, task.Forever, l.done)
 }
 
 // do runs f in the loop and waits for it. It reports false when the loop has
 // ended.
 func (l *Loop) do(f func(l *Loop)) bool {
-	ran := make(chan struct{})
-	if !l.inbox.post(call(func(l *Loop) { f(l); close(ran) })) {
+	ran := l.rt.NewSignal()
+	if !l.inbox.Post(call(func(l *Loop) { f(l); ran.Close() })) {
 		return false
 	}
-	select {
-	case <-ran:
-		return true
-	case <-l.done:
-		select {
-		case <-ran:
-			return true
-		default:
-			return false
-		}
-	}
+	l.rt.Wait(nil, task.Forever, ran, l.done)
+	return ran.Closed()
 }
 
 // step applies one input to a replica and carries out what every input may ask
 // for. Append, Duplicate and Reply are the caller's.
 func (l *Loop) step(r *replica, in partition.Input) partition.Ready {
+	l.steps++
 	rd := r.p.Step(l.now, l.wall, in)
 	if rd.Cut != nil {
 		l.account(r, rd.Cut)
@@ -390,54 +386,4 @@ func (l *Loop) wakeAll() {
 	}
 	clear(l.wakes)
 	l.wakes = l.wakes[:0]
-}
-
-// hostedTable finds replicas by name and by id. Connections read it.
-type hostedTable struct {
-	mu     sync.RWMutex
-	byName map[model.TopicPartition]*api.Hosted
-	byID   map[model.TopicIDPartition]*api.Hosted
-}
-
-func (t *hostedTable) init() {
-	t.byName = map[model.TopicPartition]*api.Hosted{}
-	t.byID = map[model.TopicIDPartition]*api.Hosted{}
-}
-
-func (t *hostedTable) add(h *api.Hosted) {
-	t.mu.Lock()
-	t.byName[h.TP], t.byID[h.ID] = h, h
-	t.mu.Unlock()
-}
-
-func (t *hostedTable) remove(h *api.Hosted) {
-	t.mu.Lock()
-	if t.byName[h.TP] == h {
-		delete(t.byName, h.TP)
-	}
-	if t.byID[h.ID] == h {
-		delete(t.byID, h.ID)
-	}
-	t.mu.Unlock()
-}
-
-// ByName returns the replica of tp hosted here, or nil.
-func (l *Loop) ByName(tp model.TopicPartition) *api.Hosted {
-	l.hosted.mu.RLock()
-	defer l.hosted.mu.RUnlock()
-	return l.hosted.byName[tp]
-}
-
-// ByID returns the replica of the topic id's partition hosted here, or nil.
-func (l *Loop) ByID(id model.TopicIDPartition) *api.Hosted {
-	l.hosted.mu.RLock()
-	defer l.hosted.mu.RUnlock()
-	return l.hosted.byID[id]
-}
-
-// Hosted lists the replicas hosted here.
-func (l *Loop) Hosted() []*api.Hosted {
-	l.hosted.mu.RLock()
-	defer l.hosted.mu.RUnlock()
-	return slices.Collect(maps.Values(l.hosted.byID))
 }

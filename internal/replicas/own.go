@@ -34,7 +34,7 @@ func (r *replica) settled(epoch model.Epoch) (start, end model.Offset, err model
 // the epoch (R2.21). done is called once, perhaps from the loop: without an error
 // when the batch is committed.
 func (l *Loop) Append(h *api.Hosted, epoch model.Epoch, batch []byte, done func(model.Error)) {
-	if !l.inbox.post(&ownAppend{hosted: h, epoch: epoch, batch: batch, done: done}) {
+	if !l.inbox.Post(&ownAppend{hosted: h, epoch: epoch, batch: batch, done: done}) {
 		done(model.ErrNotLeaderOrFollower)
 	}
 }

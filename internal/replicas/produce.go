@@ -22,7 +22,7 @@ type produceOp struct {
 // Produce posts a produce request (Walk 1).
 func (l *Loop) Produce(w *api.Produce) {
 	op := &produceOp{w: w, l: l}
-	if !l.inbox.post(op) {
+	if !l.inbox.Post(op) {
 		op.refuseAll(model.ErrNotLeaderOrFollower)
 		w.Stored()
 		w.Done()

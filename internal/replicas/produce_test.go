@@ -159,7 +159,7 @@ func TestABrokenDiskAnswersWhatWaitsForIt(t *testing.T) {
 	c.ask(reader, follower)
 	held, inFlight, both := produce(1, late), produce(1, r), produce(-1, r, parked)
 	c.post(held, inFlight, both)
-	batch := c.writer.inbox.take(nil)
+	batch := c.writer.inbox.Take(nil)
 	if err := c.writer.Turn(batch); err == nil {
 		t.Fatal("the log writer writes to a broken disk")
 	}

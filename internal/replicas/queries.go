@@ -6,6 +6,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // Bounds answers what ListOffsets may see (R9.5, R9.6).
@@ -48,27 +49,22 @@ func (l *Loop) EpochEnds(_ context.Context, asks []api.EpochQuery) {
 // DeleteRecords raises log starts and waits until the low watermarks have
 // followed (R3.27).
 func (l *Loop) DeleteRecords(ctx context.Context, asks []api.DeleteQuery) {
-	op := &deleteOp{asks: asks, done: make(chan struct{})}
-	if !l.inbox.post(op) {
+	op := &deleteOp{asks: asks, done: l.rt.NewSignal()}
+	if !l.inbox.Post(op) {
 		return
 	}
-	select {
-	case <-op.done:
-	case <-l.done:
-	case <-ctx.Done():
-		l.do(func(l *Loop) {
-			if !op.over {
-				op.given = true
-				if len(op.waiting) > 0 {
-					l.wakes = append(l.wakes, pendingWake{op.waiting[0], partition.WakeDelete})
-				}
-			}
-		})
-		select {
-		case <-op.done:
-		case <-l.done:
-		}
+	if l.rt.Wait(ctx, task.Forever, op.done, l.done) != task.Ended {
+		return
 	}
+	l.do(func(l *Loop) {
+		if !op.over {
+			op.given = true
+			if len(op.waiting) > 0 {
+				l.wakes = append(l.wakes, pendingWake{op.waiting[0], partition.WakeDelete})
+			}
+		}
+	})
+	l.rt.Wait(nil, task.Forever, op.done, l.done)
 }
 
 // deleteOp is a DeleteRecords request that waits for the followers.
@@ -78,7 +74,7 @@ type deleteOp struct {
 	waiting []*replica
 	given   bool // the caller's time is up
 	over    bool
-	done    chan struct{}
+	done    *task.Signal
 }
 
 // noDeadline is beyond any timeout: something else than time ends the wait.
@@ -149,5 +145,5 @@ func (op *deleteOp) Complete() {
 		}
 	}
 	op.over = true
-	close(op.done)
+	op.done.Close()
 }

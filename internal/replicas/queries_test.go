@@ -8,11 +8,13 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // deletion asks to delete records below an offset of each replica.
 func deletion(offset model.Offset, of ...*replica) *deleteOp {
-	op := &deleteOp{done: make(chan struct{})}
+	var rt *task.Runtime
+	op := &deleteOp{done: rt.NewSignal()}
 	for _, r := range of {
 		op.asks = append(op.asks, api.DeleteQuery{Hosted: r.hosted, Offset: offset})
 	}
@@ -22,15 +24,8 @@ func deletion(offset model.Offset, of ...*replica) *deleteOp {
 // ended checks the answers of a deletion, or that there are none yet.
 func (op *deleteOp) ended(t *testing.T, want ...model.Error) {
 	t.Helper()
-	select {
-	case <-op.done:
-		if len(want) == 0 {
-			t.Fatal("the deletion is over")
-		}
-	default:
-		if len(want) > 0 {
-			t.Fatal("the deletion is not over")
-		}
+	if over := op.done.Closed(); over != (len(want) > 0) {
+		t.Fatalf("the deletion is over: %v", over)
 	}
 	for i, err := range want {
 		if op.asks[i].Err != err {
@@ -166,38 +161,5 @@ func TestTimersRunInTheirOrder(t *testing.T) {
 	q.run(30)
 	if _, ok := q.next(); ok || len(ran) != 4 {
 		t.Errorf("ran %v, and there is one left: %v", ran, ok)
-	}
-}
-
-func TestNothingPostedIsLostAndNothingIsTakenAfterTheEnd(t *testing.T) {
-	m := newMailbox[int]()
-	got := make(chan int)
-	go func() {
-		sum := 0
-		var batch []int
-		for {
-			if batch = m.take(batch); len(batch) == 0 {
-				if m.isClosed() {
-					got <- sum
-					return
-				}
-				<-m.wake
-			}
-			for _, v := range batch {
-				sum += v
-			}
-		}
-	}()
-	for i := range 1000 {
-		if !m.post(i) {
-			t.Error("an open mailbox refuses")
-		}
-	}
-	m.close()
-	if sum := <-got; sum != 999*1000/2 {
-		t.Errorf("the sum is %d", sum)
-	}
-	if m.post(1) {
-		t.Error("a closed mailbox takes more")
 	}
 }

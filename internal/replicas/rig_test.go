@@ -74,13 +74,13 @@ func (c *crank) turn(events ...event) {
 }
 
 // posted has the loop handle what was posted.
-func (c *crank) posted() { c.turn(c.inbox.take(nil)...) }
+func (c *crank) posted() { c.turn(c.inbox.Take(nil)...) }
 
 // write has the log writer carry out its orders in one go; tell brings the
 // reports to the loop.
 func (c *crank) write() {
 	c.t.Helper()
-	if err := c.writer.Turn(c.writer.inbox.take(nil)); err != nil {
+	if err := c.writer.Turn(c.writer.inbox.Take(nil)); err != nil {
 		c.t.Fatalf("the log writer fails: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func (c *crank) tell() {
 // settle turns both until the log writer has nothing to do.
 func (c *crank) settle() {
 	c.t.Helper()
-	for len(c.writer.inbox.in) > 0 || len(c.told) > 0 {
+	for c.writer.inbox.Len() > 0 || len(c.told) > 0 {
 		c.write()
 		c.tell()
 	}
@@ -255,12 +255,10 @@ func (c *crank) wish(s *source, full bool) (fetchPlan, bool) {
 }
 
 func (c *crank) planned(s *source) (fetchPlan, bool) {
-	select {
-	case p := <-s.plans:
-		return p, true
-	default:
-		return fetchPlan{}, false
+	if plans := s.plans.Take(nil); len(plans) > 0 {
+		return plans[0], true
 	}
+	return fetchPlan{}, false
 }
 
 // answer is a leader's answer that holds what each part says; freed counts how

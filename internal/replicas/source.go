@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // source is one peer that leads partitions followed here, as the loop sees it.
@@ -22,7 +23,7 @@ type source struct {
 	full    bool       // the next plan names everything: there is no session
 	flying  int        // replicas with appends or truncations of the last response in flight
 	queued  bool       // listed in Loop.planning
-	plans   chan fetchPlan
+	plans   *task.Queue[fetchPlan]
 }
 
 // fetchPlan is one request to a peer: what changes in the session, what leaves
@@ -50,7 +51,7 @@ func (l *Loop) fetchFrom(r *replica, leader model.BrokerID) {
 	s := l.sources[leader]
 	if s == nil {
 		s = &source{leader: leader, members: map[*replica]struct{}{}, full: true,
-			plans: make(chan fetchPlan, 1)}
+			plans: task.NewQueue[fetchPlan](l.rt)}
 		l.sources[leader] = s
 		l.startFn(s)
 	}
@@ -142,7 +143,7 @@ func (l *Loop) planOne(s *source) {
 		return // nothing to fetch: wait until something is
 	}
 	s.wanting, s.full = false, false
-	s.plans <- p
+	s.plans.Post(p)
 }
 
 // take brings the session's part of one member up to date.
@@ -172,7 +173,7 @@ func (s *source) restart() {
 		r.inSet, r.dirty = false, true
 		s.dirty = append(s.dirty, r)
 	}
-	slices.SortFunc(s.dirty, func(a, b *replica) int { return a.tp().Compare(b.tp()) })
+	slices.SortFunc(s.dirty, compareReplicas)
 	s.asks = slices.Clone(s.dirty)
 }
 

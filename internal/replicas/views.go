@@ -24,7 +24,7 @@ type View struct {
 func (l *Loop) Views(topics []string) []View {
 	var out []View
 	l.do(func(l *Loop) {
-		for _, r := range l.all {
+		for _, r := range l.ordered {
 			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
 				continue
 			}
@@ -32,7 +32,6 @@ func (l *Loop) Views(topics []string) []View {
 				Cuts: slices.Clone(r.cuts), Now: l.now})
 		}
 	})
-	slices.SortFunc(out, func(x, y View) int { return x.TP.Compare(y.TP) })
 	return out
 }
 
@@ -47,7 +46,7 @@ func (l *Loop) Parked() (produces, fetches int) {
 func (l *Loop) HighWatermarks() (hws map[model.TopicPartition]model.Offset, moved bool) {
 	hws = map[model.TopicPartition]model.Offset{}
 	l.do(func(l *Loop) {
-		for _, r := range l.all {
+		for _, r := range l.ordered {
 			hw := r.p.Marks().HW
 			hws[r.tp()] = hw
 			moved = moved || hw != r.checkpointed
@@ -63,7 +62,7 @@ func (l *Loop) Retain() { l.do((*Loop).retain) }
 // retain orders it of the log writer, so that the core hears of it in its place
 // among truncations.
 func (l *Loop) retain() {
-	for _, r := range l.all {
+	for _, r := range l.ordered {
 		l.jobs = append(l.jobs, job{kind: jobRetain, r: r, to: r.p.Marks().HW})
 	}
 }
