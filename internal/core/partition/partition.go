@@ -82,6 +82,7 @@ type Partition struct {
 	// leadership names the current leadership; it changes each time this replica
 	// stops being leader (R2.20). generation changes with each truncation.
 	leadership, generation uint64
+	steps                  uint64
 
 	epochs       epochs.Cache
 	producers    *producers.State
@@ -155,6 +156,7 @@ func New(cfg Config) *Partition {
 // ask for. Step panics when an invariant breaks: a corrupt replica must stop.
 func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 	p.now = now
+	p.steps++
 	p.out.reset()
 	before, epoch := p.Marks(), p.epoch
 	if p.role == Stopped {
