@@ -111,9 +111,12 @@ func (o *FormatOptions) records() []metalog.Record {
 
 // Formatted reports whether dir, the path of __cluster_metadata-0, holds a
 // bootstrap checkpoint or a raft log.
-func Formatted(dir string) bool {
+func Formatted(dir string) bool { return FormattedOn(vfs.OS, dir) }
+
+// FormattedOn is Formatted on another file system.
+func FormattedOn(files vfs.FS, dir string) bool {
 	for _, name := range []string{projection.Bootstrap.FileName(), "wal"} {
-		if _, err := vfs.OS.Stat(path.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := files.Stat(path.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 	}
