@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/quorum"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // active is what only the deciding leader has. It is dropped whole with the
@@ -166,7 +167,11 @@ func (l *loop) readable(recs []metalog.Record) (err error) {
 		return nil
 	}
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if task.Killed(p) {
+			panic(p)
+		}
+		if p != nil {
 			err = fmt.Errorf("write records: %v", p)
 		}
 	}()

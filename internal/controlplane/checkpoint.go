@@ -3,7 +3,6 @@ package controlplane
 import (
 	"fmt"
 	"path"
-	"sync"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/controlplane/projection"
@@ -18,14 +17,13 @@ import (
 const checkpointEvery = time.Hour
 
 // checkpointing is the writing of checkpoints: one at a time, of an image that
-// does not change, in a goroutine of its own.
+// does not change, in a task of its own.
 type checkpointing struct {
 	since   int64 // bytes of records committed since the last one
 	size    int64 // about the bytes of the last one: the image's size
 	running bool
 	next    model.Time // when few records are enough
 	err     error      // a checkpoint could not be written: the disk fails
-	group   sync.WaitGroup
 }
 
 // written says that a checkpoint is on disk.
@@ -50,9 +48,9 @@ func (l *loop) maybeCheckpoint() error {
 	}
 	c.running, c.since, c.next = true, 0, l.now().Add(checkpointEvery)
 	snap := quorum.Snapshot{Point: l.node.Applied(), Conf: l.node.Conf()}
-	img, last, fs, dir := l.img, l.lastStamp, l.fs, l.o.Dir
-	c.group.Go(func() {
-		size, err := writeCheckpoint(fs, dir, img, last, snap)
+	img, last, wall := l.img, l.lastStamp, l.wall()
+	l.group.Go("checkpoint", func() {
+		size, err := writeCheckpoint(l.fs, l.o.Dir, img, last, wall, snap)
 		l.post(written{snap, size, err})
 	})
 	return nil
@@ -60,11 +58,11 @@ func (l *loop) maybeCheckpoint() error {
 
 // writeCheckpoint writes the image as the checkpoint at snap and returns its
 // size.
-func writeCheckpoint(fs vfs.FS, dir string, img *image.Image, last model.Millis, snap quorum.Snapshot) (int64, error) {
+func writeCheckpoint(fs vfs.FS, dir string, img *image.Image, last, now model.Millis, snap quorum.Snapshot) (int64, error) {
 	if img.End() != snap.End || img.Epoch() != snap.Epoch {
 		return 0, fmt.Errorf("the image ends at %d in epoch %d, the log at %d in epoch %d", img.End(), img.Epoch(), snap.End, snap.Epoch)
 	}
-	id, err := projection.WriteCheckpoint(fs, dir, img, last, model.Millis(time.Now().UnixMilli()))
+	id, err := projection.WriteCheckpoint(fs, dir, img, last, now)
 	if err != nil {
 		return 0, err
 	}

@@ -173,7 +173,7 @@ func (c *cluster) leader() int {
 			if n == nil {
 				continue
 			}
-			changes = append(changes, n.pub.wait())
+			changes = append(changes, n.pub.wait().C())
 			id, _ := n.Active()
 			if id == model.NoBroker || first != model.NoBroker && id != first {
 				agreed = false
@@ -229,7 +229,7 @@ func until(t *testing.T, s source, what string, cond func(*image.Image) bool) *i
 			return img
 		}
 		select {
-		case <-changed:
+		case <-changed.C():
 		case <-deadline:
 			t.Fatalf("no image with %s; it ends at %d", what, img.End())
 		}

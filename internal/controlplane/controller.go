@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -19,20 +20,21 @@ import (
 // Controller is a running voter of the quorum.
 type Controller struct {
 	o       Options
+	rt      *task.Runtime
 	loop    *loop
 	readers *readers
 	pub     *broadcast
 	server  *transport.Server
 	served  *wire.Versions
 	forward *forwarder
-	ready   *ready
+	ready   *task.Signal // closed once it is
 
-	quit     chan struct{} // closed to end the loop
-	done     chan struct{} // closed when the loop has ended
-	err      error         // why; set before done is closed
-	stopOnce sync.Once
-	closing  sync.Once
-	group    sync.WaitGroup // server, readers, subscribers, registration
+	quit     *task.Signal // closed to end the loop
+	done     *task.Signal // closed when the loop has ended
+	err      error        // why; set before done is closed
+	closing  atomic.Bool
+	closed   *task.Signal // closed at the end of Close
+	group    *task.Group  // server, readers, subscribers, registration
 	stopDial func()
 }
 
@@ -54,7 +56,10 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 		o.Listener.Close()
 		return nil, err
 	}
-	c := &Controller{o: o, ready: newReady(), quit: make(chan struct{}), done: make(chan struct{})}
+	rt := o.Runtime
+	c := &Controller{
+		o: o, rt: rt, ready: rt.NewSignal(), quit: rt.NewSignal(), done: rt.NewSignal(), closed: rt.NewSignal(), group: rt.NewGroup(),
+	}
 	l, err := c.recover()
 	if err != nil {
 		o.Listener.Close()
@@ -62,8 +67,8 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	}
 	c.loop = l
 	c.served = c.versions()
-	c.server = transport.NewServer(o.Listener, transport.Options{Name: o.ListenerName, Versions: c.served, Log: o.Log})
-	c.forward = newForwarder(o.NodeID, c.pub, c.done, o.Dial)
+	c.server = transport.NewServer(o.Listener, transport.Options{Name: o.ListenerName, Versions: c.served, Log: o.Log, Runtime: rt})
+	c.forward = newForwarder(rt, o.NodeID, c.pub, c.done, o.Dial)
 	c.forward.local = c.Submit
 	if err := l.publish(); err != nil {
 		c.release()
@@ -72,24 +77,26 @@ func Start(ctx context.Context, o Options) (*Controller, error) {
 	}
 	l.planFirstCampaign()
 	l.connectPeers()
-	c.group.Go(c.readers.run)
-	c.group.Go(func() { c.fail(c.server.Serve(c)) })
-	go func() {
-		c.err = l.run()
-		if c.err != nil {
-			c.abandon()
-		}
-		close(c.done)
-	}()
-	c.group.Go(func() { c.register() })
+	c.group.Go("metadata readers", c.readers.run)
+	c.group.Go("controller listener", func() { c.fail(c.server.Serve(c)) })
+	rt.Go("controller", c.run)
+	c.group.Go("controller registration", c.register)
 	return c, nil
+}
+
+func (c *Controller) run() {
+	c.err = c.loop.run()
+	if c.err != nil {
+		c.abandon()
+	}
+	c.done.Close()
 }
 
 // fail stops the controller because its listener failed.
 func (c *Controller) fail(err error) {
 	if err != nil {
 		c.o.Log.Error("controller listener failed", "err", err)
-		c.stop()
+		c.quit.Close()
 	}
 }
 
@@ -97,27 +104,27 @@ func (c *Controller) fail(err error) {
 // to another controller at once.
 func (c *Controller) abandon() {
 	c.o.Log.Error("controller failed", "err", c.err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := c.rt.WithCancel(context.Background())
 	cancel()
 	c.server.Close(ctx) // always says that it had to cut
 }
-
-// stop has the loop end.
-func (c *Controller) stop() { c.stopOnce.Do(func() { close(c.quit) }) }
 
 // Addr returns the address of the controller listener.
 func (c *Controller) Addr() net.Addr { return c.server.Addr() }
 
 // Ready is closed once this node knows a leader and its image holds the
 // bootstrap records.
-func (c *Controller) Ready() <-chan struct{} { return c.ready.ch }
+func (c *Controller) Ready() <-chan struct{} { return c.ready.C() }
+
+// ReadySignal is Ready for tasks of the node.
+func (c *Controller) ReadySignal() *task.Signal { return c.ready }
 
 // Image returns the newest committed image.
 func (c *Controller) Image() *image.Image { return c.pub.img.Load() }
 
 // Subscribe is described at Source.
 func (c *Controller) Subscribe(fn func(*image.Image)) (stop func()) {
-	return c.pub.subscribe(c.done, &c.group, fn)
+	return c.pub.subscribe(c.done, c.group, fn)
 }
 
 // Active returns the active controller and its epoch.
@@ -129,8 +136,12 @@ func (c *Controller) Active() (model.BrokerID, model.Epoch) {
 // Submit has this node answer req if it is the active controller; otherwise the
 // answer carries NOT_CONTROLLER. ctx bounds the wait for the commit.
 func (c *Controller) Submit(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	answer := make(chan kmsg.Response, 1)
-	reply := func(resp kmsg.Response) { answer <- resp }
+	var answer kmsg.Response // set before given is closed
+	given := c.rt.NewSignal()
+	reply := func(resp kmsg.Response) {
+		answer = resp
+		given.Close()
+	}
 	if d, ok := req.(*kmsg.DescribeQuorumRequest); ok {
 		if !c.describeQuorum(d, reply) {
 			return nil, errClosed
@@ -138,14 +149,13 @@ func (c *Controller) Submit(ctx context.Context, req kmsg.Request) (kmsg.Respons
 	} else if !c.loop.post(call{req: req, reply: reply}) {
 		return nil, errClosed
 	}
-	select {
-	case resp := <-answer:
-		return resp, nil
-	case <-c.done:
-		return nil, errClosed
-	case <-ctx.Done():
+	switch end := c.rt.Wait(ctx, task.Forever, given, c.done); {
+	case given.Closed():
+		return answer, nil
+	case end == task.Ended:
 		return nil, fmt.Errorf("wait for the commit: %w", ctx.Err())
 	}
+	return nil, errClosed
 }
 
 // Forward is described at Source.
@@ -154,41 +164,44 @@ func (c *Controller) Forward(ctx context.Context, req kmsg.Request) (kmsg.Respon
 }
 
 // Done is closed when the controller has failed or was closed.
-func (c *Controller) Done() <-chan struct{} { return c.done }
+func (c *Controller) Done() <-chan struct{} { return c.done.C() }
+
+// DoneSignal is Done for tasks of the node.
+func (c *Controller) DoneSignal() *task.Signal { return c.done }
 
 // Err says why Done was closed; nil after a plain Close, and before.
 func (c *Controller) Err() error {
-	select {
-	case <-c.done:
+	if c.done.Closed() {
 		return c.err
-	default:
-		return nil
 	}
+	return nil
 }
 
-// Close ends the controller and all its goroutines. It returns the error that
-// stopped the controller before, or that of closing its files.
+// Committed returns the image and the offset up to which the log is applied, as
+// the loop has them: newer than Image for a moment. Only while no task runs.
+func (c *Controller) Committed() (*image.Image, model.Offset) {
+	return c.loop.img, c.loop.node.Applied().End
+}
+
+// Close ends the controller and all its tasks. It returns the error that stopped
+// the controller before, or that of closing its files.
 func (c *Controller) Close() error {
-	var err error
-	c.closing.Do(func() {
-		c.stop()
-		<-c.done
-		// What was posted while the loop ended has no other reader.
-		served := make(chan struct{})
-		var strays sync.WaitGroup
-		strays.Go(func() { c.loop.refuseStrays(served) })
-		close(c.readers.quit)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		c.server.Close(ctx) // an answer that nobody takes is no error
-		c.forward.close()
-		c.group.Wait()
-		c.loop.wait()
-		close(served)
-		strays.Wait()
-		err = errors.Join(c.err, c.release())
-	})
-	return err
+	if !c.closing.CompareAndSwap(false, true) {
+		c.rt.Wait(nil, task.Forever, c.closed)
+		return nil
+	}
+	defer c.closed.Close()
+	c.quit.Close()
+	c.rt.Wait(nil, task.Forever, c.done)
+	c.readers.in.Close()
+	ctx, cancel := c.rt.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	c.server.Close(ctx) // an answer that nobody takes is no error
+	c.forward.close()
+	c.group.Wait()
+	c.stopDial()
+	c.loop.wait()
+	return errors.Join(c.err, c.release())
 }
 
 // release closes the files.
@@ -197,33 +210,11 @@ func (c *Controller) release() error {
 	return errors.Join(c.loop.wal.Close(), c.loop.dir.Close())
 }
 
-// refuseStrays answers requests that came while the loop ended.
-func (l *loop) refuseStrays(served <-chan struct{}) {
-	for {
-		select {
-		case ev := <-l.events:
-			switch ev := ev.(type) {
-			case call:
-				ev.reply(refusal(ev.req, model.ErrNotController))
-			case offer:
-				ev.reply(model.ErrNotController)
-			case describe:
-				ev.done(&quorumStatus{lead: leadership{leader: model.NoBroker}})
-			}
-		case <-served:
-			return
-		}
-	}
-}
-
-// wait waits for the goroutines that the loop started; it has ended.
+// wait waits for the tasks that the loop started; it has ended.
 func (l *loop) wait() {
 	if l.incoming.cancel != nil {
 		l.incoming.cancel()
 		l.incoming.offer.reply(model.ErrNotController)
 	}
-	l.incoming.group.Wait()
-	l.checkpoint.group.Wait()
-	l.probes.group.Wait()
-	l.beats.group.Wait()
+	l.group.Wait()
 }

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -135,13 +134,13 @@ func (l *loop) status() *quorumStatus {
 func (c *Controller) describeQuorum(req *kmsg.DescribeQuorumRequest, reply func(kmsg.Response)) bool {
 	return c.loop.post(describe{func(st *quorumStatus) {
 		// The loop must not wait for the readers, who never wait for the loop.
-		if !c.readers.ask(func(r *readers) { reply(quorumResponse(req, st, r.observers)) }) {
+		if !c.readers.post(&read{ask: func() { reply(c.readers.quorumResponse(req, st)) }}) {
 			reply(refusal(req, model.ErrNotController))
 		}
 	}})
 }
 
-func quorumResponse(req *kmsg.DescribeQuorumRequest, st *quorumStatus, observers map[observerKey]*observerState) *kmsg.DescribeQuorumResponse {
+func (r *readers) quorumResponse(req *kmsg.DescribeQuorumRequest, st *quorumStatus) *kmsg.DescribeQuorumResponse {
 	resp := kmsg.NewPtrDescribeQuorumResponse()
 	resp.SetVersion(req.GetVersion())
 	if len(req.Topics) != 1 || req.Topics[0].Topic != metadataTopic ||
@@ -153,7 +152,7 @@ func quorumResponse(req *kmsg.DescribeQuorumRequest, st *quorumStatus, observers
 	if !st.lead.active {
 		p.ErrorCode, p.HighWatermark = int16(model.ErrNotLeaderOrFollower), -1
 	} else {
-		fillReplicas(&p, st, observers)
+		r.fillReplicas(&p, st)
 	}
 	t := kmsg.NewDescribeQuorumResponseTopic()
 	t.Topic = metadataTopic
@@ -182,7 +181,7 @@ func refuseDescribeQuorum(req *kmsg.DescribeQuorumRequest, resp *kmsg.DescribeQu
 	return resp
 }
 
-func fillReplicas(p *kmsg.DescribeQuorumResponseTopicPartition, st *quorumStatus, observers map[observerKey]*observerState) {
+func (r *readers) fillReplicas(p *kmsg.DescribeQuorumResponseTopicPartition, st *quorumStatus) {
 	add := func(to *[]kmsg.DescribeQuorumResponseTopicPartitionReplicaState, m member) {
 		*to = append(*to, kmsg.DescribeQuorumResponseTopicPartitionReplicaState{
 			ReplicaID: int32(m.id), ReplicaDirectoryID: m.directory, LogEndOffset: int64(m.end),
@@ -198,22 +197,15 @@ func fillReplicas(p *kmsg.DescribeQuorumResponseTopicPartition, st *quorumStatus
 		voter[m.id] = true
 		add(&p.CurrentVoters, m)
 	}
-	for k, o := range observers {
-		if !voter[k.id] && time.Since(o.fetched) < observerForgotten {
-			add(&p.Observers, member{id: k.id, directory: k.directory, end: o.end, seen: millis(o.fetched), current: millis(o.caughtUp)})
+	for k, o := range r.observers {
+		if !voter[k.id] && r.rt.Since(o.at) < observerForgotten {
+			add(&p.Observers, member{id: k.id, directory: k.directory, end: o.end, seen: o.seen, current: o.caughtUp})
 		}
 	}
-	slices.SortFunc(p.Observers, func(a, b kmsg.DescribeQuorumResponseTopicPartitionReplicaState) int {
-		return cmp.Compare(a.ReplicaID, b.ReplicaID)
+	slices.SortStableFunc(p.Observers, func(a, b kmsg.DescribeQuorumResponseTopicPartitionReplicaState) int {
+		return observerKey{model.BrokerID(a.ReplicaID), a.ReplicaDirectoryID}.compare(observerKey{model.BrokerID(b.ReplicaID), b.ReplicaDirectoryID})
 	})
 }
 
 // observerForgotten is how long an observer that does not fetch is still listed.
 const observerForgotten = 5 * time.Minute
-
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return -1
-	}
-	return t.UnixMilli()
-}

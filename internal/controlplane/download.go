@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/controlplane/projection"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -25,6 +26,7 @@ const maxCheckpoint = 2 << 30
 // download fetches a checkpoint from the leader of an epoch into dir, piece by
 // piece (KIP-630).
 type download struct {
+	rt          *task.Runtime
 	fs          vfs.FS
 	dir         string
 	addr        string
@@ -38,7 +40,7 @@ type download struct {
 // run returns when the checkpoint file has its name, or with an error and no
 // file.
 func (d *download) run(ctx context.Context, id projection.ID) error {
-	client, err := transport.Dial(ctx, d.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: d.dialWith})
+	client, err := transport.Dial(ctx, d.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: d.dialWith, Runtime: d.rt})
 	if err != nil {
 		return err
 	}

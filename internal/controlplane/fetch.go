@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"math"
@@ -38,14 +40,14 @@ func (r *readers) fetch(x *read, first bool) bool {
 		return true
 	}
 	if first {
-		x.deadline = time.Now().Add(min(max(0, time.Duration(req.MaxWaitMillis)*time.Millisecond), maxFetchWait))
+		x.deadline = r.rt.Now().Add(min(max(0, time.Duration(req.MaxWaitMillis)*time.Millisecond), maxFetchWait))
 	}
 	out := kmsg.NewFetchResponseTopicPartition()
 	out.PreferredReadReplica = -1
 	out.RecordBatches = []byte{}
 	out.HighWatermark, out.LastStableOffset, out.LogStartOffset = -1, -1, -1
 	if code := s.check(model.Epoch(p.CurrentLeaderEpoch)); code != model.None {
-		if code == model.ErrNotLeaderOrFollower && s.lead.leader == model.NoBroker && time.Now().Before(x.deadline) {
+		if code == model.ErrNotLeaderOrFollower && s.lead.leader == model.NoBroker && r.rt.Now().Before(x.deadline) {
 			return false // a leader may be found meanwhile
 		}
 		out.ErrorCode = int16(code)
@@ -78,7 +80,7 @@ func (r *readers) read(x *read, s *served, p *kmsg.FetchRequestTopicPartition, o
 			out.ErrorCode = int16(model.ErrKafkaStorageError)
 			break
 		}
-		if len(records) == 0 && time.Now().Before(x.deadline) && !news(o, p, s, x.fetch.GetVersion()) {
+		if len(records) == 0 && r.rt.Now().Before(x.deadline) && !news(o, p, s, x.fetch.GetVersion()) {
 			return false
 		}
 		if records != nil {
@@ -177,13 +179,13 @@ func (r *readers) observe(x *read, p *kmsg.FetchRequestTopicPartition, s *served
 		if len(r.observers) >= maxObservers {
 			r.forgetOldest()
 		}
-		o = &observerState{sentHW: model.UnknownOffset, lastEnd: model.UnknownOffset}
+		o = &observerState{seen: -1, caughtUp: -1, sentHW: model.UnknownOffset, lastEnd: model.UnknownOffset}
 		r.observers[key] = o
 	}
 	if !first {
 		return o
 	}
-	now, end := time.Now(), model.Offset(p.FetchOffset)
+	now, end := r.rt.Wall().UnixMilli(), model.Offset(p.FetchOffset)
 	if end < o.end || end == 0 {
 		o.sentHW = model.UnknownOffset // it began anew
 	}
@@ -191,10 +193,15 @@ func (r *readers) observe(x *read, p *kmsg.FetchRequestTopicPartition, s *served
 	if end >= s.hw {
 		o.caughtUp = now
 	} else if o.lastEnd >= 0 && end >= o.lastEnd {
-		o.caughtUp = o.lastFetchAt
+		o.caughtUp = o.seen
 	}
-	o.end, o.fetched, o.lastEnd, o.lastFetchAt = end, now, s.hw, now
+	o.end, o.at, o.seen, o.lastEnd = end, r.rt.Now(), now, s.hw
 	return o
+}
+
+// compare orders observers.
+func (k observerKey) compare(other observerKey) int {
+	return cmp.Or(cmp.Compare(k.id, other.id), bytes.Compare(k.directory[:], other.directory[:]))
 }
 
 // maxObservers bounds what is remembered of readers.
@@ -204,8 +211,8 @@ func (r *readers) forgetOldest() {
 	var oldest observerKey
 	at := time.Time{}
 	for k, o := range r.observers {
-		if at.IsZero() || o.fetched.Before(at) {
-			oldest, at = k, o.fetched
+		if c := o.at.Compare(at); at.IsZero() || c < 0 || c == 0 && k.compare(oldest) < 0 {
+			oldest, at = k, o.at
 		}
 	}
 	delete(r.observers, oldest)

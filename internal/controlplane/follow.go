@@ -163,7 +163,7 @@ func (f *follower) commit(hw model.Offset) error {
 	}
 	f.hw = max(f.hw, min(hw, f.end))
 	if hw >= 0 && f.img.Read() >= hw && f.img.Feature(featureMetadata) > 0 {
-		f.ready.set()
+		f.ready.Close()
 	}
 	return nil
 }
@@ -200,10 +200,10 @@ func (f *follower) install(ctx context.Context, client *transport.Client, id pro
 		return fmt.Errorf("the leader offers a checkpoint that ends at %d, below the committed %d", id.End, f.img.Read())
 	}
 	d := download{
-		fs: f.o.FS, dir: f.o.Dir, addr: f.lead.addr, dialWith: f.o.Dial, clusterID: f.o.ClusterID,
+		rt: f.rt, fs: f.o.FS, dir: f.o.Dir, addr: f.lead.addr, dialWith: f.o.Dial, clusterID: f.o.ClusterID,
 		nodeID: f.o.NodeID, directoryID: f.o.DirectoryID, epoch: f.lead.epoch,
 	}
-	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	ctx, cancel := f.rt.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	if err := d.from(ctx, client, id); err != nil {
 		return err
@@ -225,8 +225,7 @@ func (f *follower) install(ctx context.Context, client *transport.Client, id pro
 // checkpoint writes a checkpoint of the image when enough came since the last,
 // and takes note of one that is written.
 func (f *follower) checkpoint() error {
-	select {
-	case w := <-f.checkpoints:
+	for _, w := range f.checkpoints.Take(nil) {
 		f.checkpointing, f.size = false, w.size
 		if w.err != nil {
 			return fmt.Errorf("write checkpoint: %w", w.err)
@@ -236,7 +235,6 @@ func (f *follower) checkpoint() error {
 				return err
 			}
 		}
-	default:
 	}
 	due := f.since >= max(f.o.SnapshotBytes, f.size)
 	if !due || f.checkpointing || f.img.InTransaction() || f.img.Feature(featureMetadata) == 0 {
@@ -246,11 +244,11 @@ func (f *follower) checkpoint() error {
 		return err
 	}
 	f.checkpointing, f.since = true, 0
-	img, last, fs, dir := f.img, f.lastStamp, f.o.FS, f.o.Dir
-	f.group.Go(func() {
+	img, last, wall := f.img, f.lastStamp, model.Millis(f.rt.Wall().UnixMilli())
+	f.group.Go("checkpoint", func() {
 		snap := quorum.Snapshot{Point: quorum.Point{End: img.End(), Epoch: img.Epoch()}}
-		size, err := writeCheckpoint(fs, dir, img, last, snap)
-		f.checkpoints <- written{snap, size, err}
+		size, err := writeCheckpoint(f.o.FS, f.o.Dir, img, last, wall, snap)
+		f.checkpoints.Post(written{snap, size, err})
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -16,10 +17,11 @@ import (
 // a connection of its own, as in Kafka, so that a heartbeat does not wait for the
 // answer to a slow CreateTopics.
 type forwarder struct {
+	rt     *task.Runtime
 	self   model.BrokerID
 	pub    *broadcast
 	local  func(context.Context, kmsg.Request) (kmsg.Response, error) // nil: an observer
-	closed <-chan struct{}
+	closed *task.Signal
 
 	dialWith Dial
 	lanes    [lanes]lane
@@ -27,16 +29,17 @@ type forwarder struct {
 
 // lane is one connection. Whoever holds its turn may replace it.
 type lane struct {
-	turn   chan struct{} // one token
+	turn   *task.Signal // raised while nobody has it
 	client *transport.Client
 	addr   string
 }
 
 // newForwarder makes the lanes.
-func newForwarder(self model.BrokerID, pub *broadcast, closed <-chan struct{}, dial Dial) *forwarder {
-	f := &forwarder{self: self, pub: pub, closed: closed, dialWith: dial}
+func newForwarder(rt *task.Runtime, self model.BrokerID, pub *broadcast, closed *task.Signal, dial Dial) *forwarder {
+	f := &forwarder{rt: rt, self: self, pub: pub, closed: closed, dialWith: dial}
 	for i := range f.lanes {
-		f.lanes[i].turn = make(chan struct{}, 1)
+		f.lanes[i].turn = rt.NewSignal()
+		f.lanes[i].turn.Raise()
 	}
 	return f
 }
@@ -81,21 +84,16 @@ func (f *forwarder) forward(ctx context.Context, req kmsg.Request) (kmsg.Respons
 		if !again {
 			return resp, err
 		}
-		pause := time.NewTimer(forwardPause)
-		select {
-		case <-changed:
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		end := f.rt.Wait(ctx, forwardPause, changed, f.closed)
+		switch {
+		case f.closed.Closed():
+			return nil, errClosed
+		case end == task.Ended:
 			if err == nil {
 				err = errors.New("there is no active controller")
 			}
 			return nil, fmt.Errorf("forward to the active controller: %w: %w", ctx.Err(), err)
-		case <-f.closed:
-			pause.Stop()
-			return nil, errClosed
 		}
-		pause.Stop()
 	}
 }
 
@@ -127,29 +125,21 @@ func (f *forwarder) try(ctx context.Context, lead leadership, req kmsg.Request) 
 
 // dial returns the lane's connection to addr, made anew when it ended.
 func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.Client, error) {
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
+	if f.rt.Wait(ctx, task.Forever, l.turn) == task.Ended {
 		return nil, ctx.Err()
 	}
+	defer l.turn.Raise()
 	if l.client != nil {
-		select {
-		case <-l.client.Closed():
-		default:
-			if l.addr == addr {
-				return l.client, nil
-			}
+		if l.addr == addr && !l.client.ClosedSignal().Closed() {
+			return l.client, nil
 		}
 		l.client.Close()
 		l.client = nil
 	}
-	select {
-	case <-f.closed:
+	if f.closed.Closed() {
 		return nil, errClosed
-	default:
 	}
-	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: f.dialWith})
+	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: f.dialWith, Runtime: f.rt})
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +151,11 @@ func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.
 func (f *forwarder) close() {
 	for i := range f.lanes {
 		l := &f.lanes[i]
-		l.turn <- struct{}{}
+		f.rt.Wait(nil, task.Forever, l.turn)
 		if l.client != nil {
 			l.client.Close()
 			l.client = nil
 		}
-		<-l.turn
+		l.turn.Raise()
 	}
 }

@@ -24,7 +24,7 @@ func (c *Controller) versions() *wire.Versions {
 const keyDescribeConfigs = 32
 
 // Serve hands a request of the controller listener to who answers it. It is
-// called in the goroutine of the connection's reader.
+// called in the task of the connection's reader.
 func (c *Controller) Serve(r *transport.Request) {
 	switch r.Header.Key {
 	case keyRaft:

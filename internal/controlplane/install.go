@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"sync"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -25,7 +24,6 @@ type installing struct {
 	image *image.Image
 	last  model.Millis
 	id    projection.ID
-	group sync.WaitGroup
 }
 
 type (
@@ -64,14 +62,14 @@ func (l *loop) offered(ev offer) {
 		ev.reply(model.ErrNotController) // the leader offers again
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
+	ctx, cancel := l.rt.WithTimeout(context.Background(), installTimeout)
 	l.incoming.cancel, l.incoming.offer = cancel, ev
 	id := projection.ID{End: snap.End, Epoch: snap.Epoch}
 	d := download{
-		fs: l.fs, dir: l.o.Dir, addr: addr, dialWith: l.o.Dial, clusterID: l.o.ClusterID,
+		rt: l.rt, fs: l.fs, dir: l.o.Dir, addr: addr, dialWith: l.o.Dial, clusterID: l.o.ClusterID,
 		nodeID: l.o.NodeID, directoryID: l.o.DirectoryID, epoch: model.Epoch(ev.message.GetTerm()),
 	}
-	l.incoming.group.Go(func() {
+	l.group.Go("checkpoint download", func() {
 		defer cancel()
 		out := fetched{offer: ev, id: id}
 		if out.err = d.run(ctx, id); out.err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/quorum"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -25,23 +26,25 @@ import (
 const (
 	electionTicks  = 10
 	heartbeatTicks = 3
-	maxDrain       = 1024    // events taken before a turn
 	keepEntries    = 8 << 20 // most bytes of entries kept behind a checkpoint, for slow voters
 )
 
 // loop owns the raft node, its log, the projection, the committed image and,
 // while this node leads, the controller core. Others send it events.
 type loop struct {
-	o       Options
-	log     *slog.Logger
-	fs      vfs.FS
-	began   time.Time // origin of model.Time
-	events  chan any
-	quit    chan struct{}
-	stop    func() // closes quit
+	o     Options
+	rt    *task.Runtime
+	log   *slog.Logger
+	fs    vfs.FS
+	began time.Time // origin of model.Time
+	// events is bounded by what others have outstanding: one request of each
+	// connection, the messages that raft lets a peer have in flight.
+	events  *task.Queue[any]
+	quit    *task.Signal // closed to end the loop
+	group   *task.Group  // downloads, checkpoints, probes, watchers of connections
 	readers *readers
 	pub     *broadcast
-	ready   *ready
+	ready   *task.Signal
 
 	node  *quorum.Node
 	rlog  *quorum.Log
@@ -83,61 +86,43 @@ type call struct {
 type (
 	// step brings raft messages from a peer.
 	step struct{ messages []*pb.Message }
-	// describe asks for the state of the quorum; done may be called in any
-	// goroutine.
+	// describe asks for the state of the quorum; done may be called in any task.
 	describe struct {
 		done func(*quorumStatus)
 	}
 )
 
-func (l *loop) now() model.Time    { return model.Time(time.Since(l.began)) + 1 }
-func (l *loop) wall() model.Millis { return model.Millis(time.Now().UnixMilli()) }
+func (l *loop) now() model.Time    { return model.Time(l.rt.Since(l.began)) + 1 }
+func (l *loop) wall() model.Millis { return model.Millis(l.rt.Wall().UnixMilli()) }
 
 // post hands an event to the loop; false says that the loop has ended.
-func (l *loop) post(ev any) bool {
-	select {
-	case l.events <- ev:
-		return true
-	case <-l.quit:
-		return false
-	}
-}
+func (l *loop) post(ev any) bool { return l.events.Post(ev) }
 
 // run turns until quit is closed or an error stops the node, which it returns.
 func (l *loop) run() (err error) {
 	defer func() {
-		if p := recover(); p != nil { // raft panics when its invariants break
+		p := recover()
+		if task.Killed(p) {
+			panic(p)
+		}
+		if p != nil { // raft panics when its invariants break
 			err = fmt.Errorf("the metadata quorum stopped: %v\n%s", p, debug.Stack())
 		}
 		l.end()
 	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case ev := <-l.events:
+	w := l.rt.NewWaiter()
+	var taken []any
+	for !l.quit.Closed() {
+		taken = l.events.Take(taken)
+		for _, ev := range taken {
 			l.Turn(ev)
-		case <-timer.C:
-		case <-l.quit:
-			return nil
 		}
-		l.drain()
 		if err := l.work(); err != nil {
 			return err
 		}
-		timer.Reset(max(0, l.deadline().Sub(l.now())))
+		w.Wait(nil, max(0, l.deadline().Sub(l.now())), l.events.Wake, l.quit)
 	}
-}
-
-func (l *loop) drain() {
-	for range maxDrain {
-		select {
-		case ev := <-l.events:
-			l.Turn(ev)
-		default:
-			return
-		}
-	}
+	return nil
 }
 
 // Turn takes one event. What follows from it is done by work.
@@ -224,9 +209,9 @@ func (l *loop) deadline() model.Time {
 	if l.campaignAt != 0 {
 		d = min(d, l.campaignAt)
 	}
-	if l.active != nil {
+	if l.active != nil && !l.active.blocked { // else raft's progress is an event
 		d = min(d, l.active.state.NextDeadline())
-		if len(l.urgent)+len(l.queue) > 0 && !l.active.blocked {
+		if len(l.urgent)+len(l.queue) > 0 {
 			d = 0
 		}
 	}
@@ -320,7 +305,7 @@ func (l *loop) publish() error {
 	l.pub.setImage(l.img)
 	l.pub.setLead(lead)
 	if lead.leader != model.NoBroker && l.img.Feature(featureMetadata) > 0 {
-		l.ready.set()
+		l.ready.Close()
 	}
 	return l.writeQuorumState(lead.leader, epoch)
 }
@@ -340,12 +325,22 @@ func (l *loop) writeQuorumState(leader model.BrokerID, epoch model.Epoch) error 
 	return l.dir.WriteQuorumState(st)
 }
 
-// end answers what waits and closes what the loop owns. quit is closed first, so
-// that nobody waits for the loop while it waits for them.
+// end answers what waits and closes what the loop owns.
 func (l *loop) end() {
-	l.stop()
+	l.quit.Close()
+	l.events.Close()
 	l.resign()
 	l.refuseAll()
+	for _, ev := range l.events.Take(nil) {
+		switch ev := ev.(type) {
+		case call:
+			ev.reply(refusal(ev.req, model.ErrNotController))
+		case offer:
+			ev.reply(model.ErrNotController)
+		case describe:
+			ev.done(&quorumStatus{lead: leadership{leader: model.NoBroker}})
+		}
+	}
 	l.peers.close()
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -25,23 +26,26 @@ import (
 // is ever truncated.
 type Observer struct {
 	o       ObserverOptions
+	rt      *task.Runtime
 	pub     *broadcast
-	ready   *ready
+	ready   *task.Signal // closed once it is
 	forward *forwarder
 
 	quit     context.CancelFunc
-	done     chan struct{}
+	done     *task.Signal
 	err      error // why; set before done is closed
-	closing  sync.Once
-	group    sync.WaitGroup // subscribers
+	closing  atomic.Bool
+	closed   *task.Signal // closed at the end of Close
+	group    *task.Group  // subscribers
 	follower *follower
 }
 
-// follower is the loop of an observer: what its one goroutine owns.
+// follower is the loop of an observer: what its one task owns.
 type follower struct {
 	o     ObserverOptions
+	rt    *task.Runtime
 	pub   *broadcast
-	ready *ready
+	ready *task.Signal
 	dir   *projection.Dir
 	rand  *rand.Rand
 
@@ -58,8 +62,8 @@ type follower struct {
 
 	since, size   int64 // as in checkpointing
 	checkpointing bool
-	checkpoints   chan written
-	group         sync.WaitGroup
+	checkpoints   *task.Queue[written]
+	group         *task.Group // of checkpoints
 }
 
 func (o *ObserverOptions) setDefaults() {
@@ -85,9 +89,10 @@ func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	rt := o.Runtime
 	f := &follower{
-		o: o, ready: newReady(), checkpoints: make(chan written, 1),
-		rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(o.NodeID))),
+		o: o, rt: rt, ready: rt.NewSignal(), checkpoints: task.NewQueue[written](rt), group: rt.NewGroup(),
+		rand: random(rt, o.Seed, o.NodeID),
 		lead: leadership{leader: model.NoBroker, epoch: model.NoEpoch}, hw: model.UnknownOffset,
 	}
 	for _, v := range o.Voters {
@@ -101,27 +106,32 @@ func StartObserver(ctx context.Context, o ObserverOptions) (*Observer, error) {
 		return nil, fmt.Errorf("start observer %d: %w", o.NodeID, err)
 	}
 	f.next = f.rand.IntN(len(f.candidates))
-	f.pub = newBroadcast(f.img)
-	run, quit := context.WithCancel(context.Background())
-	ob := &Observer{o: o, pub: f.pub, ready: f.ready, quit: quit, done: make(chan struct{}), follower: f}
-	ob.forward = newForwarder(o.NodeID, f.pub, ob.done, o.Dial)
-	go func() {
+	f.pub = newBroadcast(rt, f.img)
+	run, quit := rt.WithCancel(context.Background())
+	ob := &Observer{
+		o: o, rt: rt, pub: f.pub, ready: f.ready, quit: quit, done: rt.NewSignal(), closed: rt.NewSignal(), group: rt.NewGroup(), follower: f,
+	}
+	ob.forward = newForwarder(rt, o.NodeID, f.pub, ob.done, o.Dial)
+	rt.Go("observer", func() {
 		ob.err = f.run(run)
-		close(ob.done)
-	}()
+		ob.done.Close()
+	})
 	return ob, nil
 }
 
 // Ready is closed once the observer has applied what its leader had committed
 // when it was first reached.
-func (o *Observer) Ready() <-chan struct{} { return o.ready.ch }
+func (o *Observer) Ready() <-chan struct{} { return o.ready.C() }
+
+// ReadySignal is Ready for tasks of the node.
+func (o *Observer) ReadySignal() *task.Signal { return o.ready }
 
 // Image returns the newest committed image.
 func (o *Observer) Image() *image.Image { return o.pub.img.Load() }
 
 // Subscribe is described at Source.
 func (o *Observer) Subscribe(fn func(*image.Image)) (stop func()) {
-	return o.pub.subscribe(o.done, &o.group, fn)
+	return o.pub.subscribe(o.done, o.group, fn)
 }
 
 // Active returns the active controller and its epoch.
@@ -136,30 +146,32 @@ func (o *Observer) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response
 }
 
 // Done is closed when the observer has failed or was closed.
-func (o *Observer) Done() <-chan struct{} { return o.done }
+func (o *Observer) Done() <-chan struct{} { return o.done.C() }
+
+// DoneSignal is Done for tasks of the node.
+func (o *Observer) DoneSignal() *task.Signal { return o.done }
 
 // Err says why Done was closed; nil after a plain Close, and before.
 func (o *Observer) Err() error {
-	select {
-	case <-o.done:
+	if o.done.Closed() {
 		return o.err
-	default:
-		return nil
 	}
+	return nil
 }
 
-// Close ends the observer and all its goroutines.
+// Close ends the observer and all its tasks.
 func (o *Observer) Close() error {
-	var err error
-	o.closing.Do(func() {
-		o.quit()
-		<-o.done
-		o.forward.close()
-		o.group.Wait()
-		o.follower.group.Wait()
-		err = errors.Join(o.err, o.follower.dir.Close())
-	})
-	return err
+	if !o.closing.CompareAndSwap(false, true) {
+		o.rt.Wait(nil, task.Forever, o.closed)
+		return nil
+	}
+	defer o.closed.Close()
+	o.quit()
+	o.rt.Wait(nil, task.Forever, o.done)
+	o.forward.close()
+	o.group.Wait()
+	o.follower.group.Wait()
+	return errors.Join(o.err, o.follower.dir.Close())
 }
 
 // load opens the directory and builds the image that it adds up to. A directory
@@ -247,7 +259,7 @@ func (f *follower) run(ctx context.Context) error {
 			continue
 		}
 		f.lostLeader()
-		if !sleep(ctx, pause/2+time.Duration(f.rand.Int64N(int64(pause)))) {
+		if !f.rt.Sleep(ctx, pause/2+time.Duration(f.rand.Int64N(int64(pause)))) {
 			return nil
 		}
 		pause = min(2*pause, f.o.FetchTimeout/4)
@@ -277,7 +289,7 @@ func (f *follower) lostLeader() {
 // follow fetches from one node until it fails or another one leads. It reports
 // whether the next try is to be made at once.
 func (f *follower) follow(ctx context.Context, addr string) (bool, error) {
-	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: f.o.FetchTimeout, Dial: f.o.Dial})
+	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: f.o.FetchTimeout, Dial: f.o.Dial, Runtime: f.rt})
 	if err != nil {
 		return false, err
 	}
@@ -301,7 +313,7 @@ func (f *follower) follow(ctx context.Context, addr string) (bool, error) {
 // fetch sends one Fetch and applies the answer. False without an error says that
 // another node leads.
 func (f *follower) fetch(ctx context.Context, client *transport.Client, addr string, version int16) (again bool, err error) {
-	ask, cancel := context.WithTimeout(ctx, f.o.FetchTimeout)
+	ask, cancel := f.rt.WithTimeout(ctx, f.o.FetchTimeout)
 	defer cancel()
 	resp, frame, err := exchange(ask, client, f.fetchRequest(version))
 	if err != nil {
@@ -339,7 +351,7 @@ func exchange(ctx context.Context, client *transport.Client, req kmsg.Request) (
 
 // ask sends a request and gives the node the fetch timeout to answer.
 func (f *follower) ask(ctx context.Context, client *transport.Client, req kmsg.Request) (kmsg.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.o.FetchTimeout)
+	ctx, cancel := f.rt.WithTimeout(ctx, f.o.FetchTimeout)
 	defer cancel()
 	return client.Do(ctx, req)
 }

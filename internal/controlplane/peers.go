@@ -2,15 +2,17 @@ package controlplane
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/quorum"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -30,6 +32,7 @@ const (
 // end of the connection is news: a dial that is refused right after it says
 // that the process is gone (R13.7).
 type peer struct {
+	rt        *task.Runtime
 	id        model.BrokerID
 	addr      string
 	clusterID string
@@ -37,11 +40,9 @@ type peer struct {
 	dial      Dial
 	post      func(any) bool // hands an event to the loop
 
-	mu    sync.Mutex
-	queue []*pb.Message
-	wake  chan struct{}
+	queue *task.Queue[*pb.Message]
 	stop  context.CancelFunc
-	done  sync.WaitGroup
+	tasks *task.Group
 }
 
 // Events of a peer.
@@ -66,47 +67,34 @@ func address(host string, port uint16) string {
 }
 
 func startPeer(id model.BrokerID, addr string, o Options, post func(any) bool) *peer {
-	ctx, cancel := context.WithCancel(context.Background())
+	rt := o.Runtime
+	ctx, cancel := rt.WithCancel(context.Background())
 	p := &peer{
-		id: id, addr: addr, clusterID: o.ClusterID, self: o.NodeID, dial: o.Dial, post: post,
-		wake: make(chan struct{}, 1), stop: cancel,
+		rt: rt, id: id, addr: addr, clusterID: o.ClusterID, self: o.NodeID, dial: o.Dial, post: post,
+		queue: task.NewQueue[*pb.Message](rt), stop: cancel, tasks: rt.NewGroup(),
 	}
-	p.done.Go(func() { p.run(ctx) })
+	p.tasks.Go("controller peer", func() { p.run(ctx) })
 	return p
 }
 
-// send queues messages; false says that some were dropped.
+// send queues a message; false says that it was dropped. Only the loop sends.
 func (p *peer) send(m *pb.Message) bool {
-	p.mu.Lock()
-	full := len(p.queue) >= maxQueued
-	if !full {
-		p.queue = append(p.queue, m)
-	}
-	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-	return !full
+	return p.queue.Len() < maxQueued && p.queue.Post(m)
 }
 
-func (p *peer) take() []*pb.Message {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := p.queue
-	p.queue = nil
-	return out
+func (p *peer) connect(ctx context.Context) (*transport.Client, error) {
+	return transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: p.dial, Runtime: p.rt})
 }
 
 // run dials, sends until the connection ends, and dials again.
 func (p *peer) run(ctx context.Context) {
 	delay := redialMin
 	for ctx.Err() == nil {
-		client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: p.dial})
+		client, err := p.connect(ctx)
 		if err != nil {
-			p.take() // stale by the time that the peer is back
+			p.queue.Take(nil) // stale by the time that the peer is back
 			p.post(peerDown{p.id, transport.Refused(err)})
-			if !sleep(ctx, delay) {
+			if !p.rt.Sleep(ctx, delay) {
 				return
 			}
 			delay = min(2*delay, redialMax)
@@ -119,34 +107,20 @@ func (p *peer) run(ctx context.Context) {
 	}
 }
 
-// sleep waits; false says that ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // serve sends what is queued, one request at a time, until the connection ends.
 func (p *peer) serve(ctx context.Context, client *transport.Client) {
-	for {
-		if ms := p.take(); len(ms) > 0 {
+	w, closed := p.rt.NewWaiter(), client.ClosedSignal()
+	var ms []*pb.Message
+	for ctx.Err() == nil {
+		if ms = p.queue.Take(ms); len(ms) > 0 {
 			if !p.deliver(ctx, client, ms) {
 				p.post(peerDown{p.id, false})
 				return
 			}
 			continue
 		}
-		select {
-		case <-p.wake:
-		case <-client.Closed():
+		if w.Wait(ctx, task.Forever, p.queue.Wake, closed); closed.Closed() {
 			p.post(peerDown{p.id, false})
-			return
-		case <-ctx.Done():
 			return
 		}
 	}
@@ -154,7 +128,7 @@ func (p *peer) serve(ctx context.Context, client *transport.Client) {
 
 // deliver sends messages in requests of bounded size.
 func (p *peer) deliver(ctx context.Context, client *transport.Client, ms []*pb.Message) bool {
-	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+	ctx, cancel := p.rt.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	for len(ms) > 0 {
 		n, size := 0, 0
@@ -179,17 +153,17 @@ const maxRaftRequest = 8 << 20
 // install has the peer fetch the checkpoint that m names and step m. It uses a
 // connection of its own: the answer comes when the checkpoint is at hand.
 func (p *peer) install(m *pb.Message) {
-	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
+	ctx, cancel := p.rt.WithTimeout(context.Background(), installTimeout)
 	stop := p.stop
 	p.stop = func() { cancel(); stop() }
-	p.done.Go(func() {
+	p.tasks.Go("checkpoint offer", func() {
 		defer cancel()
 		p.post(snapshotSent{p.id, p.offer(ctx, m)})
 	})
 }
 
 func (p *peer) offer(ctx context.Context, m *pb.Message) bool {
-	client, err := transport.Dial(ctx, p.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: p.dial})
+	client, err := p.connect(ctx)
 	if err != nil {
 		return false
 	}
@@ -230,13 +204,10 @@ func (ps *peers) retire(p *peer) {
 }
 
 func (ps *peers) close() {
-	for _, p := range ps.byID {
-		p.stop() // all at once: each may have to give a dial up
-	}
-	for _, p := range ps.byID {
-		p.done.Wait()
+	for _, id := range slices.Sorted(maps.Keys(ps.byID)) {
+		ps.retire(ps.byID[id]) // all at once: each may have to give a dial up
 	}
 	for _, p := range ps.retired {
-		p.done.Wait()
+		p.tasks.Wait()
 	}
 }

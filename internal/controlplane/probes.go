@@ -3,13 +3,13 @@ package controlplane
 import (
 	"context"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/controller"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -17,7 +17,6 @@ import (
 // (R13.6). A broker of this very process has none.
 type heartbeats struct {
 	conns map[model.BrokerID]*beat
-	group sync.WaitGroup
 }
 
 type beat struct {
@@ -43,11 +42,9 @@ func (h *heartbeats) note(l *loop, conn *transport.Conn, req *kmsg.BrokerHeartbe
 		return
 	}
 	h.conns[id] = &beat{conn, epoch}
-	h.group.Go(func() {
-		select {
-		case <-conn.Closed():
+	l.group.Go("heartbeat connection", func() {
+		if l.rt.Wait(nil, task.Forever, conn.ClosedSignal(), l.quit) == 0 {
 			l.post(heartbeatEnded{id, conn})
-		case <-l.quit:
 		}
 	})
 }
@@ -71,8 +68,7 @@ func (l *loop) heartbeatEnded(ev heartbeatEnded) {
 // probes dials brokers whose heartbeat connection ended, a few times, and says so
 // when a dial is refused: the process is gone.
 type probes struct {
-	dial  func(addr string) error // gives up after a while, and when the loop ends
-	group sync.WaitGroup
+	dial func(addr string) error // gives up after a while, and when the loop ends
 }
 
 // probeRefused says that nothing listens where a broker registered.
@@ -94,18 +90,13 @@ func (p *probes) start(l *loop, probe controller.Probe) {
 		return
 	}
 	addr := address(probe.Endpoints[0].Host, probe.Endpoints[0].Port)
-	p.group.Go(func() {
+	l.group.Go("broker probe", func() {
 		for try := 0; ; try++ {
 			if transport.Refused(p.dial(addr)) {
 				l.post(probeRefused{probe.Broker, probe.Epoch})
 				return
 			}
-			if try == len(probePauses) {
-				return
-			}
-			select {
-			case <-time.After(probePauses[try]):
-			case <-l.quit:
+			if try == len(probePauses) || l.rt.Wait(nil, probePauses[try], l.quit) != task.Timeout {
 				return
 			}
 		}
@@ -113,14 +104,14 @@ func (p *probes) start(l *loop, probe controller.Probe) {
 }
 
 // dialer tries whether somebody listens at an address; stop ends all attempts.
-func dialer(with Dial) (dial func(addr string) error, stop func()) {
-	ctx, stop := context.WithCancel(context.Background())
+func dialer(rt *task.Runtime, with Dial) (dial func(addr string) error, stop func()) {
+	ctx, stop := rt.WithCancel(context.Background())
 	if with == nil {
 		d := net.Dialer{}
 		with = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
 	}
 	return func(addr string) error {
-		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		ctx, cancel := rt.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		conn, err := with(ctx, addr)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // leadership is who leads the quorum, as one node knows it.
@@ -18,24 +19,25 @@ type leadership struct {
 	addr   string // where the leader's controller listener is; "" unknown
 }
 
-// broadcast hands the newest image and leadership to readers. One goroutine
-// sets them.
+// broadcast hands the newest image and leadership to readers. One task sets
+// them.
 type broadcast struct {
+	rt      *task.Runtime
 	img     atomic.Pointer[image.Image]
 	lead    atomic.Pointer[leadership]
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when either changes
+	changed *task.Signal // closed and replaced when either changes
 }
 
-func newBroadcast(img *image.Image) *broadcast {
-	b := &broadcast{changed: make(chan struct{})}
+func newBroadcast(rt *task.Runtime, img *image.Image) *broadcast {
+	b := &broadcast{rt: rt, changed: rt.NewSignal()}
 	b.img.Store(img)
 	b.lead.Store(&leadership{leader: model.NoBroker, epoch: model.NoEpoch})
 	return b
 }
 
-// wait returns a channel that is closed at the next change after this call.
-func (b *broadcast) wait() <-chan struct{} {
+// wait returns a signal that is closed at the next change after this call.
+func (b *broadcast) wait() *task.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
@@ -44,8 +46,8 @@ func (b *broadcast) wait() <-chan struct{} {
 func (b *broadcast) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.changed)
-	b.changed = make(chan struct{})
+	b.changed.Close()
+	b.changed = b.rt.NewSignal()
 }
 
 func (b *broadcast) setImage(img *image.Image) {
@@ -64,12 +66,11 @@ func (b *broadcast) setLead(l leadership) {
 
 // subscribe runs fn with the image and with every newer one it gets to see,
 // until stop is called or done is closed.
-func (b *broadcast) subscribe(done <-chan struct{}, group *sync.WaitGroup, fn func(*image.Image)) (stop func()) {
-	quit, gone := make(chan struct{}), make(chan struct{})
-	group.Add(1)
-	go func() {
-		defer group.Done()
-		defer close(gone)
+func (b *broadcast) subscribe(done *task.Signal, group *task.Group, fn func(*image.Image)) (stop func()) {
+	quit, gone := b.rt.NewSignal(), b.rt.NewSignal()
+	group.Go("metadata subscriber", func() {
+		defer gone.Close()
+		w := b.rt.NewWaiter()
 		var last *image.Image
 		for {
 			changed := b.wait()
@@ -77,28 +78,13 @@ func (b *broadcast) subscribe(done <-chan struct{}, group *sync.WaitGroup, fn fu
 				last = img
 				fn(img)
 			}
-			select {
-			case <-changed:
-			case <-quit:
-				return
-			case <-done:
+			if w.Wait(nil, task.Forever, changed, quit, done); quit.Closed() || done.Closed() {
 				return
 			}
 		}
-	}()
-	var once sync.Once
+	})
 	return func() {
-		once.Do(func() { close(quit) })
-		<-gone
+		quit.Close()
+		b.rt.Wait(nil, task.Forever, gone)
 	}
 }
-
-// ready is a channel that is closed once.
-type ready struct {
-	once sync.Once
-	ch   chan struct{}
-}
-
-func newReady() *ready { return &ready{ch: make(chan struct{})} }
-
-func (r *ready) set() { r.once.Do(func() { close(r.ch) }) }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/controlplane/projection"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -26,20 +27,20 @@ type served struct {
 // readers answers Fetch and FetchSnapshot of the metadata log. It owns the
 // fetches that wait for a commit and what is known of the observers.
 type readers struct {
+	rt        *task.Runtime
 	log       *slog.Logger
 	clusterID string
 	state     atomic.Pointer[served]
-	wake      chan struct{}
-	in        chan *read
-	asks      chan func(*readers) // run in the goroutine of the readers
-	quit      chan struct{}
+	changed   *task.Signal       // raised with a new state
+	in        *task.Queue[*read] // closed to end the loop; one of each connection at most
 
 	waiting   []*read
 	observers map[observerKey]*observerState
 }
 
-// read is one Fetch or FetchSnapshot under way.
+// read is one Fetch or FetchSnapshot under way, or a question.
 type read struct {
+	ask      func() // run in the task of the readers; nil: a request
 	req      *transport.Request
 	fetch    *kmsg.FetchRequest
 	snapshot *kmsg.FetchSnapshotRequest
@@ -53,17 +54,17 @@ type observerKey struct {
 
 // observerState is what DescribeQuorum tells of a node that reads the log.
 type observerState struct {
-	end               model.Offset // as its last fetch said
-	fetched, caughtUp time.Time
-	sentHW            model.Offset // HW of the last answer
-	lastEnd           model.Offset // log end when it fetched last
-	lastFetchAt       time.Time
+	end            model.Offset // as its last fetch said
+	at             time.Time    // of its last fetch
+	seen, caughtUp int64        // ms since the Unix epoch; -1 never
+	sentHW         model.Offset // HW of the last answer
+	lastEnd        model.Offset // log end when it fetched last
 }
 
-func newReaders(log *slog.Logger, clusterID string) *readers {
+func newReaders(rt *task.Runtime, log *slog.Logger, clusterID string) *readers {
 	return &readers{
-		log: log, clusterID: clusterID, wake: make(chan struct{}, 1), in: make(chan *read, 64),
-		asks: make(chan func(*readers), 16), quit: make(chan struct{}), observers: map[observerKey]*observerState{},
+		rt: rt, log: log, clusterID: clusterID, changed: rt.NewSignal(), in: task.NewQueue[*read](rt),
+		observers: map[observerKey]*observerState{},
 	}
 }
 
@@ -73,66 +74,48 @@ func (r *readers) update(s served) {
 		return
 	}
 	r.state.Store(&s)
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.changed.Raise()
 }
 
 // post hands a read over; false says that the readers have ended.
-func (r *readers) post(x *read) bool {
-	select {
-	case r.in <- x:
-		return true
-	case <-r.quit:
-		return false
-	}
-}
+func (r *readers) post(x *read) bool { return r.in.Post(x) }
 
-// ask runs fn in the goroutine of the readers; false says that they have ended.
-func (r *readers) ask(fn func(*readers)) bool {
-	select {
-	case r.asks <- fn:
-		return true
-	case <-r.quit:
-		return false
-	}
-}
-
-// run serves until quit is closed.
+// run serves until in is closed.
 func (r *readers) run() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case x := <-r.in:
-			r.serve(x)
-		case <-r.wake:
+	w := r.rt.NewWaiter()
+	var taken []*read
+	for !r.in.Drained() {
+		if w.Wait(nil, r.untilDeadline(), r.in.Wake, r.changed) != 0 {
 			r.retry()
-		case fn := <-r.asks:
-			fn(r)
-		case <-timer.C:
-			r.retry()
-		case <-r.quit:
-			for _, x := range r.waiting {
-				x.req.CloseConn(transport.ErrStopping)
-			}
-			return
 		}
-		timer.Reset(r.untilDeadline())
+		taken = r.in.Take(taken)
+		for _, x := range taken {
+			r.serve(x)
+		}
+	}
+	for _, x := range r.waiting {
+		x.req.CloseConn(transport.ErrStopping)
 	}
 }
+
+// overdue is the wait for a newer view when the one at hand is out of date.
+const overdue = time.Millisecond
 
 func (r *readers) untilDeadline() time.Duration {
-	d := time.Hour
-	for _, x := range r.waiting {
-		d = min(d, time.Until(x.deadline))
+	if len(r.waiting) == 0 {
+		return task.Forever
 	}
-	return max(d, 0)
+	now, d := r.rt.Now(), maxFetchWait
+	for _, x := range r.waiting {
+		d = min(d, x.deadline.Sub(now))
+	}
+	return max(d, overdue)
 }
 
 func (r *readers) serve(x *read) {
 	switch {
+	case x.ask != nil:
+		x.ask()
 	case x.snapshot != nil:
 		x.req.Reply(transport.Message(r.fetchSnapshot(x.snapshot)))
 	default:
@@ -145,12 +128,10 @@ func (r *readers) serve(x *read) {
 // retry answers what can be answered now.
 func (r *readers) retry() {
 	r.waiting = slices.DeleteFunc(r.waiting, func(x *read) bool {
-		select {
-		case <-x.req.Conn.Closed():
+		if x.req.Conn.ClosedSignal().Closed() {
 			x.req.ReplyNone()
 			return true
-		default:
-			return r.fetch(x, false)
 		}
+		return r.fetch(x, false)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // levelControllers is the metadata.version from which controllers register.
@@ -22,22 +23,18 @@ const registerTimeout = 5 * time.Second
 func (c *Controller) register() {
 	var incarnation model.UUID
 	rand.Read(incarnation[:])
-	for {
+	for !c.done.Closed() {
 		changed := c.pub.wait()
 		img, lead := c.pub.img.Load(), c.pub.lead.Load()
 		if lead.leader != model.NoBroker && img.Feature(featureMetadata) >= levelControllers && !registered(img, c.o.NodeID, incarnation) {
-			ctx, cancel := context.WithTimeout(context.Background(), registerTimeout)
+			ctx, cancel := c.rt.WithTimeout(context.Background(), registerTimeout)
 			_, err := c.Forward(ctx, c.registration(incarnation))
 			cancel()
 			if err != nil {
 				c.o.Log.Debug("controller registration failed", "err", err)
 			}
 		}
-		select {
-		case <-changed:
-		case <-c.done:
-			return
-		}
+		c.rt.Wait(nil, task.Forever, changed, c.done)
 	}
 }
 

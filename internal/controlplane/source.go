@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // Source is what a broker needs of the metadata plane. A combined node takes it
@@ -16,8 +17,8 @@ type Source interface {
 	// never falls.
 	Image() *image.Image
 	// Subscribe calls fn with every newer committed image, in order, skipping
-	// some when fn is slow; the current one comes first. fn runs in a goroutine
-	// of the source and may block. stop ends it and waits for fn to return.
+	// some when fn is slow; the current one comes first. fn runs in a task of
+	// the source and may block. stop ends it and waits for fn to return.
 	Subscribe(fn func(*image.Image)) (stop func())
 	// Active returns the active controller as this node knows it, with its
 	// epoch; model.NoBroker when there is none.
@@ -29,9 +30,11 @@ type Source interface {
 	Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error)
 	// Done is closed when the source has failed or was closed.
 	Done() <-chan struct{}
+	// DoneSignal is Done for tasks of the node.
+	DoneSignal() *task.Signal
 	// Err says why Done was closed; nil after a plain Close.
 	Err() error
-	// Close ends every goroutine of the source.
+	// Close ends every task of the source.
 	Close() error
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/quorum"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -61,13 +62,12 @@ func (o *Options) setDefaults() {
 
 // recover opens the logs and makes the loop.
 func (c *Controller) recover() (*loop, error) {
-	o := &c.o
-	seed := uint64(time.Now().UnixNano())
+	o, rt := &c.o, c.rt
 	l := &loop{
-		o: *o, log: o.Log, fs: o.FS, began: time.Now(), events: make(chan any, 256), quit: c.quit, stop: c.stop, ready: c.ready,
+		o: *o, rt: rt, log: o.Log, fs: o.FS, began: rt.Now(), events: task.NewQueue[any](rt), quit: c.quit, group: rt.NewGroup(), ready: c.ready,
 		peers:     peers{byID: map[model.BrokerID]*peer{}},
 		connected: map[model.BrokerID]bool{}, seen: map[model.BrokerID]model.Millis{},
-		rand:  rand.New(rand.NewPCG(seed, uint64(o.NodeID))),
+		rand:  random(rt, o.Seed, o.NodeID),
 		beats: heartbeats{conns: map[model.BrokerID]*beat{}},
 		state: projection.QuorumState{Leader: model.NoBroker, Epoch: model.NoEpoch},
 	}
@@ -85,11 +85,19 @@ func (c *Controller) recover() (*loop, error) {
 		l.dir.Close()
 		return nil, err
 	}
-	l.probes.dial, c.stopDial = dialer(o.Dial)
-	c.readers = newReaders(o.Log, o.ClusterID)
-	c.pub = newBroadcast(l.img)
+	l.probes.dial, c.stopDial = dialer(rt, o.Dial)
+	c.readers = newReaders(rt, o.Log, o.ClusterID)
+	c.pub = newBroadcast(rt, l.img)
 	l.readers, l.pub = c.readers, c.pub
 	return l, nil
+}
+
+// random returns the chance of a node; seed 0 takes one from the time.
+func random(rt *task.Runtime, seed uint64, id model.BrokerID) *rand.Rand {
+	if seed == 0 {
+		seed = uint64(rt.Wall().UnixNano())
+	}
+	return rand.New(rand.NewPCG(seed, uint64(id)))
 }
 
 // begin starts the raft node on what was recovered.

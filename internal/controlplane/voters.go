@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -121,9 +122,9 @@ func (l *loop) connectPeers() {
 			l.peers.byID[w.ID] = startPeer(w.ID, addr, l.o, l.post)
 		}
 	}
-	for id, p := range l.peers.byID {
+	for _, id := range slices.Sorted(maps.Keys(l.peers.byID)) {
 		if !keep[id] {
-			l.peers.retire(p)
+			l.peers.retire(l.peers.byID[id])
 			delete(l.peers.byID, id)
 			delete(l.connected, id)
 		}
