@@ -168,6 +168,9 @@ func (p *Partition) Step(now model.Time, wall model.Millis, in Input) Ready {
 	return p.out.Ready
 }
 
+// Steps counts the inputs that were applied: while it stays, nothing here changes.
+func (p *Partition) Steps() uint64 { return p.steps }
+
 // take hands the input to its method.
 func (p *Partition) take(in Input, wall model.Millis) {
 	switch in := in.(type) {
