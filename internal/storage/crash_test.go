@@ -284,9 +284,10 @@ func contents(t testing.TB, l *storage.Log) history {
 			}))
 			at = hd.Next()
 		}
-		if at != s.Next {
+		if at > s.Next {
 			t.Fatalf("slice ends at %d, says %d", at, s.Next)
 		}
+		at = s.Next // a removed segment that did not come back leaves a hole
 	}
 	maps.DeleteFunc(h, func(o model.Offset, _ string) bool { return o < l.Start() })
 	return h

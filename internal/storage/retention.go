@@ -47,18 +47,34 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 		}
 		n = len(l.segs) - 1
 	}
+	if err := l.settleBelow(l.segs[n].base); err != nil {
+		return 0, err
+	}
 	gone := l.segs[:n:n]
 	l.mu.Lock()
 	l.segs = slices.Clone(l.segs[n:])
 	l.raise(l.segs[0].base)
 	start := l.start
 	l.mu.Unlock()
-	for _, s := range gone { // the oldest first: a crash leaves no hole
+	for _, s := range gone {
 		if err := l.retire(s); err != nil {
 			return 0, l.fail("delete segments of", err)
 		}
 	}
 	return start, nil
+}
+
+// settleBelow makes durable that everything below a segment's base is, which most
+// often is so. After a crash any of the removed segments may be there again, with
+// holes between them: only below the recovery point is a hole not taken for lost
+// bytes, with all that follows it.
+func (l *Log) settleBelow(base model.Offset) error {
+	if l.RecoveryPoint() < base {
+		if err := l.sync(); err != nil {
+			return l.fail("flush", err)
+		}
+	}
+	return l.d.checkpointRecovery(func() bool { return l.savedRecovery < base })
 }
 
 // expired counts the segments at the front that may go. A segment goes only if
