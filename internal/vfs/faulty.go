@@ -1,6 +1,9 @@
 package vfs
 
-import "io"
+import (
+	"io"
+	"slices"
+)
 
 // OpKind names an operation for a fault hook.
 type OpKind string
@@ -41,9 +44,32 @@ type Op struct {
 	Len  int
 }
 
+// ShortWrite, as the error of a fault hook for a write, lets the first Bytes of it
+// through before it fails with Err.
+type ShortWrite struct {
+	Bytes int
+	Err   error
+}
+
+func (s *ShortWrite) Error() string { return s.Err.Error() }
+
+// Unwrap is Err.
+func (s *ShortWrite) Unwrap() error { return s.Err }
+
+// LostSync, as the error of a fault hook for a sync of a file of a Mem, has what was
+// to sync never become durable, not by the next sync either, as on Linux. It can
+// still be read until the power is cut.
+type LostSync struct{ Err error }
+
+func (l *LostSync) Error() string { return l.Err.Error() }
+
+// Unwrap is Err.
+func (l *LostSync) Unwrap() error { return l.Err }
+
 // Faulty passes every operation on to fs, but asks hook first: an error is
-// returned in place of the operation, which then has no effect. The hook may be
-// called from several goroutines.
+// returned in place of the operation, which then has no effect, but for a
+// ShortWrite and a LostSync. No lock is held while the hook runs, which may wait
+// and may be called from several goroutines.
 func Faulty(fs FS, hook func(Op) error) FS { return &faulty{fs: fs, hook: hook} }
 
 type faulty struct {
@@ -141,7 +167,7 @@ func (f *faultyFile) ReadAt(b []byte, off int64) (int, error) {
 
 func (f *faultyFile) WriteAt(b []byte, off int64) (int, error) {
 	if err := f.hook(Op{Kind: OpWrite, Path: f.path, Off: off, Len: len(b)}); err != nil {
-		return 0, err
+		return f.short(b, off, err)
 	}
 	return f.File.WriteAt(b, off)
 }
@@ -152,9 +178,23 @@ func (f *faultyFile) WriteVecAt(bufs [][]byte, off int64) (int64, error) {
 		n += len(b)
 	}
 	if err := f.hook(Op{Kind: OpWrite, Path: f.path, Off: off, Len: n}); err != nil {
-		return 0, err
+		n, err := f.short(slices.Concat(bufs...), off, err)
+		return int64(n), err
 	}
 	return f.File.WriteVecAt(bufs, off)
+}
+
+// short writes what a failed write still wrote.
+func (f *faultyFile) short(b []byte, off int64, err error) (int, error) {
+	short, ok := err.(*ShortWrite)
+	if !ok {
+		return 0, err
+	}
+	n, werr := f.File.WriteAt(b[:min(short.Bytes, len(b))], off)
+	if werr != nil {
+		return n, werr
+	}
+	return n, short.Err
 }
 
 func (f *faultyFile) Truncate(size int64) error {
@@ -166,6 +206,10 @@ func (f *faultyFile) Truncate(size int64) error {
 
 func (f *faultyFile) Sync() error {
 	if err := f.hook(Op{Kind: OpSync, Path: f.path}); err != nil {
+		if lost, ok := err.(*LostSync); ok {
+			forget(f.File)
+			return lost.Err
+		}
 		return err
 	}
 	return f.File.Sync()

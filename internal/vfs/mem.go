@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,17 +14,18 @@ import (
 
 // Mem is a disk in memory that knows what was synced: the bytes of a file by
 // File.Sync, the names in a folder by SyncDir, each on its own, which is the
-// least that POSIX promises. It may be used from several goroutines.
+// least that POSIX promises. It may be used from several goroutines; nothing
+// that it does depends on chance or on the order of a map.
 type Mem struct {
 	mu     sync.Mutex
 	root   *node
-	locked map[*node]bool
+	locked map[*node]*memLock
 	now    func() time.Time
 }
 
 // NewMem returns an empty disk. Modification times are zero until SetClock.
 func NewMem() *Mem {
-	return &Mem{root: newDir(), locked: map[*node]bool{}, now: func() time.Time { return time.Time{} }}
+	return &Mem{root: newDir(), locked: map[*node]*memLock{}, now: func() time.Time { return time.Time{} }}
 }
 
 // SetClock gives the clock that stamps modification times.
@@ -48,9 +50,11 @@ type node struct {
 }
 
 // content is a sparse file: bytes past the end of data read as zeroes up to size.
+// A clone shares data until either is written.
 type content struct {
-	data []byte
-	size int64
+	data   []byte
+	size   int64
+	shared bool
 }
 
 // write is one unsynced operation on a file; nil bytes stand for a truncation.
@@ -72,6 +76,9 @@ func newDir() *node {
 
 func (c *content) write(b []byte, off int64) {
 	end := off + int64(len(b))
+	if c.shared {
+		c.data, c.shared = slices.Clone(c.data), false
+	}
 	if end > int64(len(c.data)) {
 		c.data = slices.Grow(c.data, int(end)-len(c.data))
 		old := len(c.data)
@@ -105,7 +112,10 @@ func (c *content) readAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (c content) clone() content { return content{data: slices.Clone(c.data), size: c.size} }
+func (c *content) clone() content {
+	c.shared = true
+	return *c
+}
 
 func (c *content) apply(w write) {
 	if w.bytes == nil {
@@ -178,6 +188,7 @@ func (m *Mem) Create(p string) (File, error) {
 	if n.live.size > 0 {
 		n.live.truncate(0)
 		n.writes = append(n.writes, write{})
+		n.mod = m.now()
 	}
 	return &memFile{m: m, n: n}, nil
 }
@@ -245,7 +256,7 @@ func (m *Mem) Remove(p string) error {
 	return nil
 }
 
-// RemoveAll implements FS.
+// RemoveAll implements FS. A crash may find any part of it done.
 func (m *Mem) RemoveAll(p string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -253,8 +264,17 @@ func (m *Mem) RemoveAll(p string) error {
 	if err != nil || dir.names[name] == nil {
 		return nil //nolint:nilerr // what is not there needs no removal
 	}
-	dir.change(change{drop: name})
+	dir.removeAll(name)
 	return nil
+}
+
+func (n *node) removeAll(name string) {
+	if c := n.names[name]; c.dir {
+		for _, inner := range slices.Sorted(maps.Keys(c.names)) {
+			c.removeAll(inner)
+		}
+	}
+	n.change(change{drop: name})
 }
 
 // MkdirAll implements FS.
@@ -334,11 +354,12 @@ func (m *Mem) Lock(p string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.locked[n] {
+	if m.locked[n] != nil {
 		return nil, &fs.PathError{Op: "lock", Path: p, Err: ErrLocked}
 	}
-	m.locked[n] = true
-	return &memLock{m: m, n: n}, nil
+	l := &memLock{m: m, n: n}
+	m.locked[n] = l
+	return l, nil
 }
 
 type memLock struct {
@@ -349,6 +370,8 @@ type memLock struct {
 func (l *memLock) Close() error {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
-	delete(l.m.locked, l.n)
+	if l.m.locked[l.n] == l {
+		delete(l.m.locked, l.n)
+	}
 	return nil
 }

@@ -72,6 +72,20 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
+// forget has the unsynced bytes of a file of a Mem never become durable.
+func forget(file File) {
+	switch f := file.(type) {
+	case *memFile:
+		f.m.mu.Lock()
+		defer f.m.mu.Unlock()
+		f.n.writes = nil
+	case *faultyFile:
+		forget(f.File)
+	case *revocableFile:
+		forget(f.file)
+	}
+}
+
 func (f *memFile) Size() (int64, error) {
 	err := f.enter("stat")
 	defer f.m.mu.Unlock()

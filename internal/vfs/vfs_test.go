@@ -2,9 +2,11 @@ package vfs_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -158,7 +160,7 @@ func TestACrashKeepsOnlyWhatWasSynced(t *testing.T) {
 	}
 }
 
-func TestACrashMayKeepAnyPrefix(t *testing.T) {
+func TestACrashMayKeepAnyPrefixAndAnyPage(t *testing.T) {
 	m := vfs.NewMem()
 	put(t, m, "/a", "")
 	must(t, m.SyncDir("/"))
@@ -168,18 +170,119 @@ func TestACrashMayKeepAnyPrefix(t *testing.T) {
 		_, err := f.WriteAt([]byte(s), int64(4*i))
 		must(t, err)
 	}
-	whole := "aaaabbbbcccc"
-	seen := map[string]bool{}
+	big := strings.Repeat("d", 5000)
+	_, err = f.WriteAt([]byte(big), 12)
+	must(t, err)
+	whole := "aaaabbbbcccc" + big
+	prefixes, pages, grown := map[string]bool{}, 0, 0
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
+	for range 2000 {
 		got := get(t, m.CrashClone(vfs.CrashOptions{Rand: r}), "/a")
-		if whole[:len(got)] != got {
-			t.Fatalf("%q is no prefix", got)
+		for i := range got {
+			if got[i] != whole[i] && got[i] != 0 {
+				t.Fatalf("%q was never written", got)
+			}
 		}
-		seen[got] = true
+		switch {
+		case got == whole[:len(got)] && len(got) <= 12:
+			prefixes[got] = true
+		case strings.HasPrefix(got, strings.Repeat("\x00", 4096)) && strings.HasSuffix(got, "d"):
+			pages++
+		case strings.HasSuffix(got, "\x00"):
+			grown++
+		}
 	}
-	if len(seen) != len(whole)+1 {
-		t.Errorf("saw %d prefixes, want %d", len(seen), len(whole)+1)
+	if len(prefixes) != 13 || pages == 0 || grown == 0 {
+		t.Errorf("saw %d prefixes, %d times the second page alone, %d times no bytes", len(prefixes), pages, grown)
+	}
+}
+
+// states lists every way in which a disk may crash, as show tells them.
+func states(m *vfs.Mem, show func(*vfs.Mem) string) map[string]int {
+	seen := map[string]int{}
+	for c := (vfs.Choices{}); ; {
+		seen[show(m.CrashClone(vfs.CrashOptions{Choose: c.Choose}))]++
+		if !c.Next() {
+			return seen
+		}
+	}
+}
+
+func TestNamesSurviveOnTheirOwn(t *testing.T) {
+	m := vfs.NewMem()
+	for _, name := range []string{"/a", "/b"} {
+		put(t, m, name, name)
+		f, err := m.Open(name)
+		must(t, err)
+		must(t, f.Sync())
+	}
+	must(t, m.SyncDir("/"))
+	must(t, m.Rename("/a", "/c"))
+	must(t, m.Remove("/b"))
+	must(t, m.Rename("/c", "/b"))
+	got := states(m, func(m *vfs.Mem) string { return get(t, m, "/a") + get(t, m, "/b") + get(t, m, "/c") })
+	for _, want := range []string{"/a/b(none)", "(none)/b/a", "/a(none)(none)", "(none)(none)/a", "(none)/a(none)"} {
+		if got[want] == 0 {
+			t.Errorf("never saw %s", want)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("saw %v", got)
+	}
+}
+
+func TestARemovalOfAFolderMayBeHalfDone(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("/d"))
+	put(t, m, "/d/a", "")
+	put(t, m, "/d/b", "")
+	must(t, m.SyncDir("/d"))
+	must(t, m.SyncDir("/"))
+	must(t, m.RemoveAll("/d"))
+	got := states(m, func(m *vfs.Mem) string {
+		infos, err := m.ReadDir("/d")
+		if err != nil {
+			return "gone"
+		}
+		return fmt.Sprint(len(infos))
+	})
+	if got["gone"] == 0 || got["0"] == 0 || got["1"] != 2 || got["2"] == 0 {
+		t.Errorf("saw %v", got)
+	}
+}
+
+func TestAPowerCutTakesLocksAndUnsyncedBytes(t *testing.T) {
+	m := vfs.NewMem()
+	_, err := m.Lock("/l")
+	must(t, err)
+	put(t, m, "/a", "synced")
+	f, err := m.Open("/a")
+	must(t, err)
+	must(t, f.Sync())
+	must(t, m.SyncDir("/"))
+	_, err = f.WriteAt([]byte("lost"), 6)
+	must(t, err)
+	m.PowerCut(vfs.CrashOptions{})
+	if got := get(t, m, "/a"); got != "synced" {
+		t.Errorf("there is %q", got)
+	}
+	if _, err := m.Lock("/l"); err != nil {
+		t.Errorf("still locked: %v", err)
+	}
+}
+
+func TestClonesDoNotSeeEachOther(t *testing.T) {
+	m := vfs.NewMem()
+	put(t, m, "/a", "old!")
+	k := m.Clone()
+	for i, disk := range []*vfs.Mem{m, k} {
+		f, err := disk.Open("/a")
+		must(t, err)
+		_, err = f.WriteAt([]byte{byte('0' + i)}, 3)
+		must(t, err)
+	}
+	if a, b := get(t, m, "/a"), get(t, k, "/a"); a != "old0" || b != "old1" {
+		t.Errorf("%q and %q", a, b)
 	}
 }
 
