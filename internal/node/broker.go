@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/explain"
 	"github.com/tidemark-log/tidemark/internal/replicas"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -31,10 +32,9 @@ type broker struct {
 	groups    *coordinator.Coordinator
 
 	cancel     context.CancelFunc
-	explaining sync.WaitGroup // answers to Tidemark's own requests
-	following  sync.WaitGroup // the goroutine that subscribes to the metadata
-	serving    chan struct{}  // closed when the server goroutine ended
-	ready      chan struct{}
+	explaining *task.Group // answers to Tidemark's own requests
+	tasks      *task.Group // that end with cancel
+	ready      *task.Signal
 
 	mu      sync.Mutex
 	server  *transport.Server
@@ -49,16 +49,16 @@ type broker struct {
 var brokerVersions = wire.BrokerVersions.With(wire.Range{Key: explain.APIKey})
 
 func startBroker(n *Node) (*broker, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	b := &broker{n: n, cancel: cancel, ready: make(chan struct{}), serving: make(chan struct{})}
-	b.lifecycle = newLifecycle(n.cfg, n.source, n.log)
+	ctx, cancel := n.rt.WithCancel(context.Background())
+	b := &broker{n: n, cancel: cancel, ready: n.rt.NewSignal(), tasks: n.rt.NewGroup(), explaining: n.rt.NewGroup()}
+	b.lifecycle = newLifecycle(n.rt, n.cfg, n.source, n.log)
 	b.lifecycle.cluster, b.lifecycle.directory = n.dir.ClusterID(), n.dir.ID()
 	b.lifecycle.clean, b.lifecycle.listeners = n.dir.CleanShutdownEpoch(), b.advertised
 	b.applier = &applier{id: n.cfg.NodeID, cfg: n.cfg, clock: n.clock, log: n.log, dir: n.dir,
 		fail: b.fail, last: image.New(), strays: newStrays()}
 	b.applier.img.Store(image.New())
 	b.lifecycle.applied = b.applier.Followed
-	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial,
+	b.peers = &peers{self: n.cfg.NodeID, listener: n.cfg.InterBrokerListener, image: b.applier.Image, dial: n.opts.Dial, rt: n.rt,
 		limit: int(n.cfg.ReplicaFetchResponseMaxBytes) + int(n.cfg.SocketRequestMaxBytes)}
 	err := b.open()
 	if err == nil {
@@ -70,10 +70,9 @@ func startBroker(n *Node) (*broker, error) {
 	}
 	b.applier.replicas = b.replicas
 	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
-		Host: groupHost{b.replicas}, Clock: n.clock, Log: n.log})
+		Host: groupHost{b.replicas, n.rt}, Clock: n.clock, Log: n.log, Runtime: n.rt})
 	b.applier.after = append(b.applier.after, b.groups.Apply)
-	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, replicas: b.replicas,
-		fail: b.fail, done: make(chan struct{})}
+	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, replicas: b.replicas, fail: b.fail, rt: n.rt}
 	b.run(ctx)
 	return b, nil
 }
@@ -85,7 +84,7 @@ func (b *broker) loopOptions() replicas.Options {
 		LagMax: cfg.ReplicaLagTimeMax, ProducerExpiry: cfg.ProducerIDExpiration,
 		Fetch: replicas.FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
 			TotalBytes: cfg.ReplicaFetchResponseMaxBytes, Backoff: cfg.ReplicaFetchBackoff, Limit: cfg.ReplicaSocketTimeout},
-		Dial: b.peers.Dial, Forward: n.source.Forward, Epoch: b.lifecycle.Epoch, Fail: n.fail,
+		Dial: b.peers.Dial, Forward: n.source.Forward, Epoch: b.lifecycle.Epoch, Fail: n.fail, Runtime: n.rt, FS: n.opts.FS,
 	}
 }
 
@@ -125,12 +124,12 @@ func (b *broker) addr() string {
 }
 
 func (b *broker) run(ctx context.Context) {
-	go b.janitor.run(ctx)
+	b.tasks.Go("janitor", func() { b.janitor.run(ctx) })
 	b.groups.Run()
 	b.api = b.newAPI()
-	b.following.Go(func() { b.follow(ctx) })
-	go b.lifecycle.run(ctx)
-	go b.serve(ctx)
+	b.tasks.Go("metadata", func() { b.follow(ctx) })
+	b.tasks.Go("lifecycle", func() { b.lifecycle.run(ctx) })
+	b.tasks.Go("broker", func() { b.serve(ctx) })
 }
 
 // follow has the replicas follow the metadata once it has passed our own
@@ -139,10 +138,7 @@ func (b *broker) run(ctx context.Context) {
 // or to acknowledge records in their place, would break promises.
 func (b *broker) follow(ctx context.Context) {
 	stop := b.n.source.Subscribe(func(img *image.Image) { b.applier.strays.remember(img, b.n.cfg.NodeID) })
-	select {
-	case <-b.lifecycle.registered:
-	case <-ctx.Done():
-	}
+	b.n.rt.Wait(ctx, task.Forever, b.lifecycle.registered)
 	stop()
 	if ctx.Err() != nil {
 		return
@@ -154,16 +150,13 @@ func (b *broker) follow(ctx context.Context) {
 			b.lifecycle.soon()
 		}
 	})
-	<-ctx.Done()
+	b.n.rt.Wait(ctx, task.Forever)
 	stop()
 }
 
 // serve opens the port once the broker is unfenced and answers until stop.
 func (b *broker) serve(ctx context.Context) {
-	defer close(b.serving)
-	select {
-	case <-b.lifecycle.unfenced:
-	case <-ctx.Done():
+	if b.n.rt.Wait(ctx, task.Forever, b.lifecycle.unfenced) == task.Ended {
 		if l := b.n.opts.BrokerListener; l != nil {
 			l.Close()
 		}
@@ -183,7 +176,7 @@ func (b *broker) serve(ctx context.Context) {
 		s.Close(ctx)
 		return
 	}
-	close(b.ready)
+	b.ready.Close()
 	if err := s.Serve(b.api); err != nil && ctx.Err() == nil {
 		b.n.fail(err)
 	}
@@ -196,6 +189,7 @@ func (b *broker) serverOptions() transport.Options {
 		IdleLimit: cfg.ConnectionsMaxIdle, MaxInFlight: cfg.QueuedMaxBytes,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerIP: cfg.MaxConnectionsPerIP,
 		SendBuffer: cfg.SocketSendBuffer, ReceiveBuffer: cfg.SocketReceiveBuffer, Log: b.n.log,
+		Runtime: b.n.rt,
 	}
 	if b.n.metrics != nil {
 		o.Observer = listenerMetrics{b.n.metrics}
@@ -216,15 +210,12 @@ func (b *broker) stop(ctx context.Context) {
 	b.mu.Unlock()
 	b.api.Close()
 	if s != nil {
-		last, cancel := context.WithTimeout(ctx, lastAnswers)
+		last, cancel := b.n.rt.WithTimeout(ctx, lastAnswers)
 		s.Close(last)
 		cancel()
 	}
 	b.cancel()
-	<-b.serving
-	b.following.Wait()
-	<-b.lifecycle.done
-	<-b.janitor.done
+	b.tasks.Wait()
 	b.explaining.Wait()
 	b.replicas.StopFetching()
 	b.groups.Close()

@@ -4,12 +4,16 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
-// systemClock is the time of this machine.
-type systemClock struct{ origin time.Time }
+// systemClock is the time of this process, from its start on.
+type systemClock struct {
+	rt     *task.Runtime
+	origin time.Time
+}
 
-func newSystemClock() systemClock { return systemClock{origin: time.Now()} }
+func newSystemClock(rt *task.Runtime) systemClock { return systemClock{rt, rt.Now()} }
 
-func (c systemClock) Now() model.Time    { return model.Time(time.Since(c.origin)) }
-func (c systemClock) Wall() model.Millis { return model.Millis(time.Now().UnixMilli()) }
+func (c systemClock) Now() model.Time    { return model.Time(c.rt.Since(c.origin)) }
+func (c systemClock) Wall() model.Millis { return model.Millis(c.rt.Wall().UnixMilli()) }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/coordinator"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/replicas"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // groups is the group coordinator as api sees it.
@@ -23,7 +24,10 @@ func (g groups) Handle(r api.GroupRequest) {
 
 // groupHost is this broker as its coordinator sees it: the partitions of
 // __consumer_offsets in the replicas loop.
-type groupHost struct{ l *replicas.Loop }
+type groupHost struct {
+	l  *replicas.Loop
+	rt *task.Runtime
+}
 
 func (h groupHost) find(partition int32) *api.Hosted {
 	return h.l.ByName(model.TopicPartition{Topic: coordinator.Topic, Partition: partition})
@@ -42,9 +46,7 @@ func (h groupHost) Bounds(ctx context.Context, n int32, epoch model.Epoch) (star
 				return start, end, err
 			}
 		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
+		if !h.rt.Sleep(ctx, askAgain) {
 			return 0, 0, model.ErrNotLeaderOrFollower
 		}
 	}

@@ -20,16 +20,14 @@ func (b *broker) explainReplicas(r *transport.Request) {
 	}
 	// The views are taken in the replicas loop, so the connection's reader only
 	// starts the work.
-	b.explaining.Add(1)
-	go func() {
-		defer b.explaining.Done()
+	b.explaining.Go("explain", func() {
 		body, err := explain.Encode(b.explain(req.Topics))
 		if err != nil {
 			r.CloseConn(err)
 			return
 		}
 		r.Reply(raw(body))
-	}()
+	})
 }
 
 // raw is a response body that is encoded already.

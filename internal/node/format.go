@@ -16,13 +16,18 @@ import (
 // metadata log first, then meta.properties, whose presence says that all is
 // there. A directory that belongs to a cluster already is left as it is.
 func Format(cfg *config.Config, clusterID string) error {
-	if info, err := vfs.OS.Stat(cfg.LogDir); err == nil && !info.Dir {
+	return FormatOn(vfs.OS, cfg, clusterID, time.Now())
+}
+
+// FormatOn is Format on another file system, at a given time of the wall clock.
+func FormatOn(files vfs.FS, cfg *config.Config, clusterID string, now time.Time) error {
+	if info, err := files.Stat(cfg.LogDir); err == nil && !info.Dir {
 		return fmt.Errorf("%s is a file: remove it, or name another log.dirs", cfg.LogDir)
 	}
-	if controlplane.Formatted(cfg.MetadataDir()) {
+	if controlplane.FormattedOn(files, cfg.MetadataDir()) {
 		return fmt.Errorf("%s is formatted already: remove it, or name another log.dirs", cfg.LogDir)
 	}
-	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(time.Now().UnixMilli())}
+	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(now.UnixMilli()), FS: files}
 	if len(cfg.ControllerListenerNames) > 0 {
 		o.ListenerName = cfg.ControllerListenerNames[0]
 	}
@@ -32,13 +37,13 @@ func Format(cfg *config.Config, clusterID string) error {
 		at := cfg.ControllerAdvertised[0]
 		o.Voters = []controlplane.Voter{{ID: cfg.NodeID, DirectoryID: directory, Host: at.Host, Port: at.Port}}
 	}
-	if err := vfs.OS.MkdirAll(cfg.LogDir); err != nil {
+	if err := files.MkdirAll(cfg.LogDir); err != nil {
 		return fmt.Errorf("%s cannot be made (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
 	if err := controlplane.Format(cfg.MetadataDir(), o); err != nil {
 		return fmt.Errorf("%s cannot be formatted (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
-	d, err := storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory})
+	d, err := storage.OpenDir(files, cfg.LogDir, storage.DirOptions{ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory, Manual: true})
 	if err != nil {
 		return err
 	}

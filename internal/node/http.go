@@ -35,12 +35,10 @@ func (n *Node) health() error {
 	if err := n.Err(); err != nil {
 		return err
 	}
-	select {
-	case <-n.Ready():
-		return nil
-	default:
+	if !n.ReadySignal().Closed() {
 		return errors.New("the broker is fenced: it has not caught up with the metadata yet, or reaches no controller")
 	}
+	return nil
 }
 
 // scrape sets the gauges and returns the marks of every replica.

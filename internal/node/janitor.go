@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // janitor does what is due from time to time: checkpoints, retention.
@@ -16,16 +17,15 @@ type janitor struct {
 	dir      *storage.Dir
 	replicas *replicas.Loop
 	fail     func(error)
-	done     chan struct{}
+	rt       *task.Runtime
 }
 
 // flushCheck is how often flush.ms is looked at. Kafka looks at every
 // log.flush.scheduler.interval.ms, which is never by default.
 const flushCheck = time.Second
 
-// run is the janitor's goroutine; it ends with ctx.
+// run is the janitor's task; it ends with ctx.
 func (j *janitor) run(ctx context.Context) {
-	defer close(j.done)
 	due := []duty{
 		{every: j.cfg.HWCheckpoint, do: j.checkpointHW},
 		{every: j.cfg.RecoveryCheckpoint, do: j.dir.CheckpointRecovery},
@@ -34,18 +34,12 @@ func (j *janitor) run(ctx context.Context) {
 		{every: flushCheck, do: j.flushDue},
 	}
 	for i := range due {
-		due[i].next = time.Now().Add(due[i].every)
+		due[i].next = j.rt.Now().Add(due[i].every)
 	}
-	for {
-		t := time.NewTimer(time.Until(soonest(due)))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return
-		}
+	w := j.rt.NewWaiter()
+	for w.Wait(ctx, max(soonest(due).Sub(j.rt.Now()), 0)) != task.Ended {
 		for i := range due {
-			if err := due[i].doIfDue(); err != nil && ctx.Err() == nil {
+			if err := due[i].doIfDue(j.rt.Now()); err != nil && ctx.Err() == nil {
 				j.fail(err)
 				return
 			}
@@ -70,8 +64,7 @@ func soonest(due []duty) time.Time {
 	return next
 }
 
-func (d *duty) doIfDue() error {
-	now := time.Now()
+func (d *duty) doIfDue(now time.Time) error {
 	if d.next.After(now) {
 		return nil
 	}

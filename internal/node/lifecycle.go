@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 // lifecycle is the broker's standing with the controller: it registers, sends
@@ -21,6 +21,7 @@ import (
 //
 //	STARTING -> FENCED (registered) -> RUNNING (unfenced) -> SHUTTING DOWN -> gone
 type lifecycle struct {
+	rt        *task.Runtime
 	cfg       *config.Config
 	source    controlplane.Source
 	log       *slog.Logger
@@ -30,24 +31,21 @@ type lifecycle struct {
 	listeners func() []config.Listener
 	applied   func() model.Offset // end of the metadata that our replicas follow
 
-	epoch      atomic.Int64  // of our registration; -1 before it
-	registered chan struct{} // closed when the controllers have taken us
-	joinOnce   sync.Once
-	unfenced   chan struct{}
-	leave      chan struct{} // closed to ask for a controlled shutdown
-	left       chan struct{} // closed when the controller let us go
-	leaveOnce  sync.Once
-	leftOnce   sync.Once
-	nudge      chan struct{} // asks for a heartbeat now
-	answered   chan struct{} // a heartbeat was accepted
-	done       chan struct{}
+	epoch      atomic.Int64 // of our registration; -1 before it
+	registered *task.Signal // closed when the controllers have taken us
+	unfenced   *task.Signal
+	leave      *task.Signal // closed to ask for a controlled shutdown
+	left       *task.Signal // closed when the controller let us go
+	nudge      *task.Signal // asks for a heartbeat now
+	answered   *task.Signal // a heartbeat was accepted
+	done       *task.Signal
 
 	refusal model.Error // the last one that was told
 }
 
-func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger) *lifecycle {
-	lc := &lifecycle{cfg: cfg, source: src, log: log, registered: make(chan struct{}), unfenced: make(chan struct{}), leave: make(chan struct{}),
-		left: make(chan struct{}), nudge: make(chan struct{}, 1), answered: make(chan struct{}, 1), done: make(chan struct{})}
+func newLifecycle(rt *task.Runtime, cfg *config.Config, src controlplane.Source, log *slog.Logger) *lifecycle {
+	lc := &lifecycle{rt: rt, cfg: cfg, source: src, log: log, registered: rt.NewSignal(), unfenced: rt.NewSignal(),
+		leave: rt.NewSignal(), left: rt.NewSignal(), nudge: rt.NewSignal(), answered: rt.NewSignal(), done: rt.NewSignal()}
 	lc.epoch.Store(int64(model.UnknownBrokerEpoch))
 	return lc
 }
@@ -56,22 +54,15 @@ func newLifecycle(cfg *config.Config, src controlplane.Source, log *slog.Logger)
 func (lc *lifecycle) Epoch() model.BrokerEpoch { return model.BrokerEpoch(lc.epoch.Load()) }
 
 // soon asks for a heartbeat at once.
-func (lc *lifecycle) soon() { tell(lc.nudge) }
+func (lc *lifecycle) soon() { lc.nudge.Raise() }
 
-// tell leaves a signal for whoever looks next.
-func tell(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
-// run is the goroutine; it ends with ctx or when the controller let us go.
+// run is the task; it ends with ctx or when the controller let us go.
 func (lc *lifecycle) run(ctx context.Context) {
-	defer close(lc.done)
+	defer lc.done.Close()
 	if !lc.register(ctx) {
 		return
 	}
+	w := lc.rt.NewWaiter()
 	running := false
 	for ctx.Err() == nil {
 		resp := lc.heartbeat(ctx)
@@ -81,23 +72,23 @@ func (lc *lifecycle) run(ctx context.Context) {
 				lc.refused(ctx, model.Error(resp.ErrorCode))
 			}
 		case resp.ShouldShutdown:
-			lc.leftOnce.Do(func() { close(lc.left) })
+			lc.left.Close()
 			return
 		case !resp.IsFenced && !running:
 			running = true
-			close(lc.unfenced)
+			lc.unfenced.Close()
 			lc.log.Info("broker is unfenced", "epoch", lc.Epoch())
 		}
 		if resp != nil && resp.ErrorCode == 0 {
-			tell(lc.answered)
+			lc.answered.Raise()
 		}
-		lc.wait(ctx, running, resp)
+		lc.wait(ctx, w, running, resp)
 	}
 }
 
 // wait is the pause before the next heartbeat: the interval, or less while a
 // change of our standing is under way.
-func (lc *lifecycle) wait(ctx context.Context, running bool, resp *kmsg.BrokerHeartbeatResponse) {
+func (lc *lifecycle) wait(ctx context.Context, w *task.Waiter, running bool, resp *kmsg.BrokerHeartbeatResponse) {
 	pause := lc.cfg.BrokerHeartbeatInterval
 	if !running || resp == nil || resp.ErrorCode != 0 || lc.leaving() {
 		pause = min(pause, 20*time.Millisecond)
@@ -106,24 +97,10 @@ func (lc *lifecycle) wait(ctx context.Context, running bool, resp *kmsg.BrokerHe
 	if lc.leaving() {
 		leave = nil
 	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-lc.nudge:
-	case <-leave:
-	case <-ctx.Done():
-	}
+	w.Wait(ctx, pause, lc.nudge, leave)
 }
 
-func (lc *lifecycle) leaving() bool {
-	select {
-	case <-lc.leave:
-		return true
-	default:
-		return false
-	}
-}
+func (lc *lifecycle) leaving() bool { return lc.leave.Closed() }
 
 // heartbeat sends one; nil means that nobody answered. It claims the metadata
 // that the replicas follow, not what is committed: a broker that were unfenced
@@ -137,7 +114,7 @@ func (lc *lifecycle) heartbeat(ctx context.Context) *kmsg.BrokerHeartbeatRespons
 	req.CurrentMetadataOffset = int64(end) - 1
 	req.WantFence = int64(end)-1 < int64(lc.Epoch())
 	req.WantShutdown = lc.leaving()
-	ctx, cancel := context.WithTimeout(ctx, lc.cfg.BrokerSessionTimeout)
+	ctx, cancel := lc.rt.WithTimeout(ctx, lc.cfg.BrokerSessionTimeout)
 	defer cancel()
 	resp, err := lc.source.Forward(ctx, req)
 	if err != nil {
@@ -160,22 +137,20 @@ func (lc *lifecycle) register(ctx context.Context) bool {
 	req := lc.registration()
 	pause := 10 * time.Millisecond
 	for {
-		try, cancel := context.WithTimeout(ctx, lc.cfg.BrokerSessionTimeout)
+		try, cancel := lc.rt.WithTimeout(ctx, lc.cfg.BrokerSessionTimeout)
 		resp, err := lc.source.Forward(try, req)
 		cancel()
 		if err == nil {
 			r := resp.(*kmsg.BrokerRegistrationResponse)
 			if r.ErrorCode == 0 {
 				lc.epoch.Store(r.BrokerEpoch)
-				lc.joinOnce.Do(func() { close(lc.registered) })
+				lc.registered.Close()
 				lc.log.Info("broker is registered", "epoch", r.BrokerEpoch)
 				return true
 			}
 			lc.notRegistered(model.Error(r.ErrorCode))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !lc.rt.Sleep(ctx, pause) {
 			return false
 		}
 		pause = min(2*pause, 500*time.Millisecond)
@@ -244,19 +219,14 @@ func (lc *lifecycle) shutdown(ctx context.Context) {
 	if lc.Epoch() == model.UnknownBrokerEpoch {
 		return
 	}
-	lc.leaveOnce.Do(func() { close(lc.leave) })
-	patience := time.NewTimer(unanswered)
-	defer patience.Stop()
+	lc.leave.Close()
+	w := lc.rt.NewWaiter()
 	for {
-		select {
-		case <-lc.answered:
-			patience.Reset(unanswered)
+		switch w.Wait(ctx, unanswered, lc.left, lc.done, lc.answered) {
+		case 2:
 			continue
-		case <-patience.C:
+		case task.Timeout:
 			lc.log.Info("no controller answers: this broker stops before its partitions were moved")
-		case <-lc.left:
-		case <-lc.done:
-		case <-ctx.Done():
 		}
 		return
 	}

@@ -46,7 +46,7 @@ func TestAHeartbeatClaimsOnlyTheMetadataThatReplicasFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const epoch = 40
 		src := &committed{img: image.New().Apply(nil, 50, 1)}
-		lc := newLifecycle(lifecycleConfig(t), src, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		lc := newLifecycle(nil, lifecycleConfig(t), src, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		lc.epoch.Store(epoch)
 		for _, followed := range []model.Offset{0, 1, epoch, epoch + 1, 50} {
 			lc.applied = func() model.Offset { return followed }
@@ -71,7 +71,7 @@ func (unreachable) Forward(ctx context.Context, _ kmsg.Request) (kmsg.Response, 
 
 func TestAStopDoesNotWaitForAControllerThatNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lc := newLifecycle(lifecycleConfig(t), unreachable{}, slog.New(slog.DiscardHandler))
+		lc := newLifecycle(nil, lifecycleConfig(t), unreachable{}, slog.New(slog.DiscardHandler))
 		lc.listeners = func() []config.Listener { return nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		go lc.run(ctx)
@@ -82,7 +82,7 @@ func TestAStopDoesNotWaitForAControllerThatNeverAnswered(t *testing.T) {
 			t.Errorf("the stop took %v", took)
 		}
 		cancel()
-		<-lc.done
+		<-lc.done.C()
 	})
 }
 
@@ -109,7 +109,7 @@ func TestAStopGivesUpOnControllersThatAreGone(t *testing.T) {
 	for _, answers := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			lc := newLifecycle(lifecycleConfig(t), fading{until: began.Add(answers)}, slog.New(slog.DiscardHandler))
+			lc := newLifecycle(nil, lifecycleConfig(t), fading{until: began.Add(answers)}, slog.New(slog.DiscardHandler))
 			lc.applied = func() model.Offset { return 1 }
 			lc.listeners = func() []config.Listener { return nil }
 			ctx, cancel := context.WithCancel(t.Context())
@@ -121,7 +121,7 @@ func TestAStopGivesUpOnControllersThatAreGone(t *testing.T) {
 				t.Errorf("with answers for %v, the stop took %v more", answers, took)
 			}
 			cancel()
-			<-lc.done
+			<-lc.done.C()
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestARefusedRegistrationIsToldOnceInWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lc := newLifecycle(cfg, src, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		lc := newLifecycle(nil, cfg, src, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
 		lc.listeners = func() []config.Listener { return nil }
 		if !lc.register(t.Context()) || lc.Epoch() != 7 {
 			t.Fatalf("not registered in the end, epoch %d", lc.Epoch())

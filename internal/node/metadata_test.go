@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -40,7 +41,7 @@ func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock, log := newSystemClock(), slog.New(slog.DiscardHandler)
+	clock, log := newSystemClock(nil), slog.New(slog.DiscardHandler)
 	dir, err := storage.OpenDir(fs, "/data", storage.DirOptions{ClusterID: "c", NodeID: 1, Manual: true})
 	if err != nil {
 		t.Fatal(err)
@@ -193,16 +194,16 @@ func TestNothingIsHostedBeforeTheMetadataHasPassedTheRegistration(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		h := host(t)
 		src := &feed{img: image.New().Apply(topic("orders", 1, 1), 2, 1)}
-		b := &broker{n: &Node{source: src, cfg: h.cfg}, applier: h.applier, lifecycle: newLifecycle(h.cfg, src, h.log)}
+		b := &broker{tasks: (*task.Runtime)(nil).NewGroup(), n: &Node{source: src, cfg: h.cfg}, applier: h.applier, lifecycle: newLifecycle(nil, h.cfg, src, h.log)}
 		hosted := func() bool { return h.replicas.ByName(model.TopicPartition{Topic: "orders"}) != nil }
 		ctx, cancel := context.WithCancel(t.Context())
-		defer func() { cancel(); b.following.Wait() }()
-		b.following.Go(func() { b.follow(ctx) })
+		defer func() { cancel(); b.tasks.Wait() }()
+		b.tasks.Go("metadata", func() { b.follow(ctx) })
 		if synctest.Wait(); hosted() {
 			t.Fatal("a broker that is not registered follows the metadata")
 		}
 		b.lifecycle.epoch.Store(int64(src.img.End()))
-		close(b.lifecycle.registered)
+		b.lifecycle.registered.Close()
 		if synctest.Wait(); hosted() {
 			t.Fatal("metadata that lacks the registration is followed")
 		}

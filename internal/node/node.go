@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
+	"path"
 	"sync"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -40,6 +42,8 @@ type Options struct {
 	// for ports that the kernel chose; nil opens what Config says.
 	BrokerListener     net.Listener
 	ControllerListener net.Listener
+	// Listen opens a socket on HOST:PORT; nil is TCP.
+	Listen func(addr string) (net.Listener, error)
 	// Dial replaces the TCP dialer between nodes.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Events is told what the cores decided; nil is fine.
@@ -51,6 +55,7 @@ type Node struct {
 	opts   Options
 	cfg    *config.Config
 	log    *slog.Logger
+	rt     *task.Runtime
 	clock  replicas.Clock
 	dir    *storage.Dir
 	source controlplane.Source
@@ -62,12 +67,13 @@ type Node struct {
 	events  *events
 
 	failOnce sync.Once
-	failed   chan struct{}
+	failed   *task.Signal
 	err      error
-	stopOnce sync.Once
+	ending   atomic.Bool
+	ended    *task.Signal
 	stopErr  error
-	stopping chan struct{}
-	watching sync.WaitGroup
+	stopping *task.Signal
+	watching *task.Group
 }
 
 // Start recovers the log directory and starts the node. It returns before the
@@ -80,7 +86,18 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Events == nil {
 		o.Events = silent{}
 	}
-	n := &Node{opts: o, cfg: o.Config, clock: newSystemClock(), failed: make(chan struct{}), stopping: make(chan struct{})}
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Listen == nil {
+		o.Listen = func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	rt := o.Runtime
+	n := &Node{opts: o, cfg: o.Config, rt: rt, clock: newSystemClock(rt),
+		failed: rt.NewSignal(), ended: rt.NewSignal(), stopping: rt.NewSignal(), watching: rt.NewGroup()}
 	n.log = o.Log.With("node", int32(n.cfg.NodeID))
 	if n.cfg.HTTPListen != "" {
 		n.metrics = metrics.New()
@@ -100,7 +117,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 
 func (n *Node) start(ctx context.Context) error {
 	var err error
-	if n.dir, err = openDir(n.cfg, n.clock, n.log); err != nil {
+	if n.dir, err = n.openDir(); err != nil {
 		return err
 	}
 	if n.source, err = n.startSource(ctx); err != nil {
@@ -111,32 +128,32 @@ func (n *Node) start(ctx context.Context) error {
 			return err
 		}
 	}
-	n.watching.Go(n.watch)
+	n.watching.Go("watch", n.watch)
 	return n.startHTTP()
 }
 
 // watch fails the node when what it stands on fails: its log directory, for a
 // reader may find that first, or its metadata.
 func (n *Node) watch() {
-	select {
-	case <-n.dir.Failed():
+	switch n.rt.Wait(nil, task.Forever, n.stopping, n.dir.FailedSignal(), n.source.DoneSignal()) {
+	case 1:
 		if n.broker != nil {
 			n.broker.fail(n.dir.Err())
 			return
 		}
 		n.fail(n.dir.Err())
-	case <-n.source.Done():
+	case 2:
 		if err := n.source.Err(); err != nil {
 			n.fail(fmt.Errorf("metadata: %w", err))
 		}
-	case <-n.stopping:
 	}
 }
 
 // openDir opens the log directory of a formatted node.
-func openDir(cfg *config.Config, clock replicas.Clock, log *slog.Logger) (*storage.Dir, error) {
-	file := filepath.Join(cfg.LogDir, "meta.properties")
-	raw, err := os.ReadFile(file)
+func (n *Node) openDir() (*storage.Dir, error) {
+	cfg := n.cfg
+	file := path.Join(cfg.LogDir, "meta.properties")
+	raw, err := readFile(n.opts.FS, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not formatted: run tidemark format --cluster-id ID --config FILE first", cfg.LogDir)
 	}
@@ -148,8 +165,8 @@ func openDir(cfg *config.Config, clock replicas.Clock, log *slog.Logger) (*stora
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	defaults := cfg.BrokerDefaults(config.Dynamic{})
-	d, err := storage.OpenDir(vfs.OS, cfg.LogDir, storage.DirOptions{
-		ClusterID: meta.ClusterID, NodeID: cfg.NodeID, Log: log, Now: clock.Wall, Workers: cfg.RecoveryThreads,
+	d, err := storage.OpenDir(n.opts.FS, cfg.LogDir, storage.DirOptions{Runtime: n.rt,
+		ClusterID: meta.ClusterID, NodeID: cfg.NodeID, Log: n.log, Now: n.clock.Wall, Workers: cfg.RecoveryThreads,
 		Config: func(model.TopicPartition) storage.LogConfig {
 			return logConfig(config.TopicConfig(defaults, nil))
 		},
@@ -158,6 +175,23 @@ func openDir(cfg *config.Config, clock replicas.Clock, log *slog.Logger) (*stora
 		return nil, fmt.Errorf("%s is in use by another process: stop that one, or name another log.dirs", cfg.LogDir)
 	}
 	return d, err
+}
+
+func readFile(files vfs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, size)
+	if _, err := f.ReadAt(raw, 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return raw, nil
 }
 
 // startSource starts the controller of a node that has one, else an observer.
@@ -175,6 +209,7 @@ func (n *Node) startSource(ctx context.Context) (controlplane.Source, error) {
 			NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 			Voters: voters, Bootstrap: bootstrap, FetchTimeout: n.cfg.QuorumFetchTimeout,
 			SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
+			FS: n.opts.FS, Runtime: n.rt, Seed: n.opts.Seed,
 		})
 		if err != nil {
 			return nil, err // and not an interface that holds a nil pointer
@@ -189,7 +224,7 @@ func (n *Node) startController(ctx context.Context, voters []controlplane.Voter)
 	at := n.cfg.ControllerListeners[0]
 	if l == nil {
 		var err error
-		if l, err = net.Listen("tcp", at.Address()); err != nil {
+		if l, err = n.opts.Listen(at.Address()); err != nil {
 			return nil, fmt.Errorf("cannot listen on %s (%w): stop what uses the port, or change listeners", at, err)
 		}
 	}
@@ -201,6 +236,7 @@ func (n *Node) startController(ctx context.Context, voters []controlplane.Voter)
 		NodeID: n.cfg.NodeID, ClusterID: n.dir.ClusterID(), DirectoryID: n.dir.ID(), Dir: n.cfg.MetadataDir(),
 		Voters: voters, Listener: l, ListenerName: n.cfg.ControllerListenerNames[0], Host: adv.Host, Port: adv.Port,
 		Core: controllerConfig(n.cfg), SnapshotBytes: n.cfg.MetadataSnapshotBytes, Dial: n.opts.Dial, Log: n.log,
+		FS: n.opts.FS, Runtime: n.rt, Seed: n.opts.Seed,
 	})
 	if err != nil {
 		l.Close()
@@ -211,26 +247,30 @@ func (n *Node) startController(ctx context.Context, voters []controlplane.Voter)
 
 // Ready is closed once the broker is unfenced and its port is open (R13.10); at
 // once on a controller alone.
-func (n *Node) Ready() <-chan struct{} {
+func (n *Node) Ready() <-chan struct{} { return n.ReadySignal().C() }
+
+// ReadySignal is Ready for tasks.
+func (n *Node) ReadySignal() *task.Signal {
 	if n.broker == nil {
-		c := make(chan struct{})
-		close(c)
-		return c
+		s := n.rt.NewSignal()
+		s.Close()
+		return s
 	}
 	return n.broker.ready
 }
 
 // Failed is closed when the node cannot go on; Err says why.
-func (n *Node) Failed() <-chan struct{} { return n.failed }
+func (n *Node) Failed() <-chan struct{} { return n.failed.C() }
+
+// FailedSignal is Failed for tasks.
+func (n *Node) FailedSignal() *task.Signal { return n.failed }
 
 // Err is why Failed was closed.
 func (n *Node) Err() error {
-	select {
-	case <-n.failed:
-		return n.err
-	default:
+	if !n.failed.Closed() {
 		return nil
 	}
+	return n.err
 }
 
 // Addr is the address of the broker's listener; empty on a controller alone.
@@ -268,14 +308,24 @@ func (n *Node) fail(err error) {
 	n.failOnce.Do(func() {
 		n.err = err
 		n.log.Error("node fails", "error", err)
-		close(n.failed)
+		n.failed.Close()
 	})
 }
 
 // Shutdown leaves the cluster in an orderly way (R8.18): leaderships are moved
 // first, as long as ctx lasts, then everything is stopped and synced.
 func (n *Node) Shutdown(ctx context.Context) error {
-	n.stopOnce.Do(func() { n.stopErr = n.shutdown(ctx) })
+	return n.end(func() error { return n.shutdown(ctx) })
+}
+
+// end runs stop if nothing else has ended the node; who comes later waits.
+func (n *Node) end(stop func() error) error {
+	if n.ending.CompareAndSwap(false, true) {
+		n.stopErr = stop()
+		n.ended.Close()
+	} else {
+		n.rt.Wait(nil, task.Forever, n.ended)
+	}
 	return n.stopErr
 }
 
@@ -301,23 +351,23 @@ func (n *Node) shutdown(ctx context.Context) error {
 
 // Kill stops the node as SIGKILL would: nothing is synced or told to anybody.
 func (n *Node) Kill() {
-	n.stopOnce.Do(func() {
+	n.end(func() error {
 		n.abandon()
-		n.stopErr = errors.New("the node was killed")
+		return errors.New("the node was killed")
 	})
 }
 
 func (n *Node) stopWatch() {
-	close(n.stopping)
+	n.stopping.Close()
 	n.watching.Wait()
 }
 
-// abandon ends every goroutine and releases every file.
+// abandon ends every task and releases every file.
 func (n *Node) abandon() {
 	n.stopHTTP(context.Background())
 	n.stopWatch()
 	if n.broker != nil {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := n.rt.WithCancel(context.Background())
 		cancel()
 		n.broker.stop(ctx)
 	}
@@ -342,7 +392,7 @@ func (n *Node) listen() (net.Listener, error) {
 		return n.opts.BrokerListener, nil
 	}
 	at := n.cfg.Listeners[0]
-	l, err := net.Listen("tcp", at.Address())
+	l, err := n.opts.Listen(at.Address())
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (%w): stop what uses the port, or change listeners", at, err)
 	}

@@ -130,7 +130,7 @@ func TestAnOrderlyStopIsACleanOne(t *testing.T) {
 	if err := n.Shutdown(t.Context()); err != nil {
 		t.Errorf("a second stop: %v", err)
 	}
-	dir, err := openDir(o.Config, newSystemClock(), n.log)
+	dir, err := n.openDir()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -17,6 +18,7 @@ type peers struct {
 	listener string
 	image    func() *image.Image
 	dial     func(ctx context.Context, addr string) (net.Conn, error) // nil: TCP
+	rt       *task.Runtime
 	limit    int
 }
 
@@ -30,7 +32,7 @@ func (p *peers) Dial(ctx context.Context, id model.BrokerID) (*transport.Client,
 		if e.Name == p.listener {
 			addr := net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 			return transport.Dial(ctx, addr, transport.ClientOptions{
-				ClientID: "broker-" + strconv.Itoa(int(p.self)), MaxResponse: p.limit, MaxInFlight: 4, Dial: p.dial})
+				ClientID: "broker-" + strconv.Itoa(int(p.self)), MaxResponse: p.limit, MaxInFlight: 4, Dial: p.dial, Runtime: p.rt})
 		}
 	}
 	return nil, fmt.Errorf("broker %d has no listener %s", id, p.listener)

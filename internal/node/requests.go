@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/explain"
+	"github.com/tidemark-log/tidemark/internal/vfs"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
@@ -28,14 +29,21 @@ func (b *broker) newAPI() *api.API {
 		data.Meter = &b.n.metrics.Traffic
 	}
 	b.data = data
-	data.Init(cfg.FetchSessionSlots, func() int32 { return rand.Int32N(1<<31-2) + 1 })
+	data.Init(cfg.FetchSessionSlots, sessionIDs(b.n.opts.Seed))
 	a := api.New(api.Options{
 		ID: cfg.NodeID, ClusterID: b.n.dir.ClusterID(), Config: cfg, Features: supportedFeatures(),
 		Images: b.applier, Controller: b.n.source, Queries: b.replicas, Coordinator: groups{b.groups},
-		Data: data, LogDir: b.logDir, Epoch: b.lifecycle.Epoch, Log: b.n.log,
+		Data: data, LogDir: b.logDir, Epoch: b.lifecycle.Epoch, Log: b.n.log, Runtime: b.n.rt,
 	})
 	a.Handle(explain.APIKey, b.explainReplicas)
 	return a
+}
+
+// sessionIDs gives candidates for the ids of fetch sessions, to one caller at a
+// time.
+func sessionIDs(seed uint64) func() int32 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func() int32 { return r.Int32N(1<<31-2) + 1 }
 }
 
 func supportedFeatures() []image.FeatureRange {
@@ -71,7 +79,7 @@ func (b *broker) logDir() api.LogDir {
 		d.Err = model.ErrKafkaStorageError
 	}
 	var st unix.Statfs_t
-	if unix.Statfs(path, &st) == nil {
+	if b.n.opts.FS == vfs.OS && unix.Statfs(path, &st) == nil {
 		d.Total, d.Usable = int64(st.Blocks)*st.Bsize, int64(st.Bavail)*st.Bsize
 	}
 	return d
