@@ -3,12 +3,12 @@ package node
 import (
 	"crypto/rand"
 	"fmt"
-	"time"
 
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -16,18 +16,18 @@ import (
 // metadata log first, then meta.properties, whose presence says that all is
 // there. A directory that belongs to a cluster already is left as it is.
 func Format(cfg *config.Config, clusterID string) error {
-	return FormatOn(vfs.OS, cfg, clusterID, time.Now())
+	return FormatOn(nil, vfs.OS, cfg, clusterID)
 }
 
-// FormatOn is Format on another file system, at a given time of the wall clock.
-func FormatOn(files vfs.FS, cfg *config.Config, clusterID string, now time.Time) error {
+// FormatOn is Format on the file system of a process, by its clock.
+func FormatOn(rt *task.Runtime, files vfs.FS, cfg *config.Config, clusterID string) error {
 	if info, err := files.Stat(cfg.LogDir); err == nil && !info.Dir {
 		return fmt.Errorf("%s is a file: remove it, or name another log.dirs", cfg.LogDir)
 	}
 	if controlplane.FormattedOn(files, cfg.MetadataDir()) {
 		return fmt.Errorf("%s is formatted already: remove it, or name another log.dirs", cfg.LogDir)
 	}
-	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(now.UnixMilli()), FS: files}
+	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(rt.Wall().UnixMilli()), FS: files}
 	if len(cfg.ControllerListenerNames) > 0 {
 		o.ListenerName = cfg.ControllerListenerNames[0]
 	}
@@ -43,7 +43,7 @@ func FormatOn(files vfs.FS, cfg *config.Config, clusterID string, now time.Time)
 	if err := controlplane.Format(cfg.MetadataDir(), o); err != nil {
 		return fmt.Errorf("%s cannot be formatted (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
-	d, err := storage.OpenDir(files, cfg.LogDir, storage.DirOptions{ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory, Manual: true})
+	d, err := storage.OpenDir(files, cfg.LogDir, storage.DirOptions{Runtime: rt, ClusterID: clusterID, NodeID: cfg.NodeID, DirectoryID: directory})
 	if err != nil {
 		return err
 	}
