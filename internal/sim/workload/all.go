@@ -2,5 +2,34 @@ package workload
 
 // All is every workload there is, in the order in which a seed draws from them.
 func All() []Workload {
-	return []Workload{}
+	return []Workload{
+		Producer{Acks: 0},
+		Producer{Acks: 1},
+		Producer{Acks: -1},
+		IdempotentProducer{},
+		Consumer{},
+		Consumer{Committed: true},
+		Consumer{Sessions: true},
+		Consumer{Followers: true},
+		Consumer{Committed: true, Sessions: true, Followers: true},
+		Watcher{},
+		Member{Group: "a"},
+		Member{Group: "b"},
+		Churn{},
+		Grower{},
+		Mover{},
+		Elector{},
+		Trimmer{},
+		Tuner{},
+	}
+}
+
+// Named returns the workload with this name, nil if there is none.
+func Named(name string) Workload {
+	for _, w := range All() {
+		if w.Name() == name {
+			return w
+		}
+	}
+	return nil
 }

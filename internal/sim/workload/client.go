@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -141,5 +140,3 @@ func (c *client) pause(ctx context.Context, n int) bool {
 	top := min(maxPause, 10*time.Millisecond<<min(n, 10))
 	return c.env.Runtime.Sleep(ctx, top/2+time.Duration(c.env.Rand.Int64N(int64(top)/2)))
 }
-
-func numbered(name string, n int) string { return name + "-" + strconv.Itoa(n) }

@@ -32,7 +32,7 @@ func noAnswer(err error) outcome {
 // the topic, so these too leave open what happened.
 func writeOutcome(e model.Error) outcome {
 	switch e {
-	case model.None:
+	case model.None, model.ErrDuplicateSequenceNumber:
 		return done
 	case model.ErrNotEnoughReplicas, model.ErrUnknownLeaderEpoch, model.ErrLeaderNotAvailable:
 		return again

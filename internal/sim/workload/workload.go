@@ -14,6 +14,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/sim/check"
 	"github.com/tidemark-log/tidemark/internal/task"
 )
 
@@ -24,12 +25,20 @@ type Env struct {
 	// Bootstrap are addresses of brokers, of which some may be down.
 	Bootstrap []string
 	// Rand is this workload's own: nobody else draws from it.
-	Rand    *rand.Rand
+	Rand *rand.Rand
+	// History is told what the clients ask and are told.
+	History *check.History
 	Options Options
 	// Note, if not nil, is told what the workload does, for traces.
 	Note func(format string, args ...any)
+	// Broken is told what no cluster may answer, whatever was done to it, such as
+	// bytes that are no records. Without it that is a panic.
+	Broken func(error)
+	// Counts, if not nil, is where the workloads count what they achieve.
+	Counts *Counts
 
 	name string // of the workload, with a number when it runs several times
+	tell *teller
 }
 
 // Options say what the workloads may do to a cluster. What the zero value forbids
@@ -72,9 +81,11 @@ type Workload interface {
 // Start runs the workloads as tasks of g, each with a Rand of its own.
 func Start(ctx context.Context, g *task.Group, env *Env, list []Workload) {
 	times := map[string]int{}
+	tell := newTeller(env)
 	for _, w := range list {
 		own := *env
 		own.defaults()
+		own.tell = tell
 		own.Rand = rand.New(rand.NewPCG(env.Rand.Uint64(), env.Rand.Uint64()))
 		own.name = w.Name()
 		if times[own.name]++; times[own.name] > 1 {
