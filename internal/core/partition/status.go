@@ -42,9 +42,6 @@ func (p *Partition) Leadership() uint64 { return p.leadership }
 // never 0.
 func (p *Partition) Generation() uint64 { return p.generation }
 
-// Steps counts the inputs that were applied: while it stays, nothing here changes.
-func (p *Partition) Steps() uint64 { return p.steps }
-
 // InFlight reports whether storage has yet to report an append or a truncation.
 func (p *Partition) InFlight() bool { return p.next > p.leo || p.truncating }
 
