@@ -51,6 +51,7 @@ type ShortWrite struct {
 	Err   error
 }
 
+// Error is that of Err.
 func (s *ShortWrite) Error() string { return s.Err.Error() }
 
 // Unwrap is Err.
@@ -61,6 +62,7 @@ func (s *ShortWrite) Unwrap() error { return s.Err }
 // still be read until the power is cut.
 type LostSync struct{ Err error }
 
+// Error is that of Err.
 func (l *LostSync) Error() string { return l.Err.Error() }
 
 // Unwrap is Err.
