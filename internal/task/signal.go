@@ -109,6 +109,9 @@ func (w *Waiter) Wait(ctx context.Context, d time.Duration, signals ...*Signal) 
 		w.signals = append(w.signals[:0], signals...)
 		return w.park(ctx, d)
 	}
+	if len(signals) > 0 && signals[0].channelTaken() {
+		return 0 // no timer for what is there already
+	}
 	var ended <-chan struct{}
 	if ctx != nil {
 		ended = ctx.Done()
@@ -117,25 +120,27 @@ func (w *Waiter) Wait(ctx context.Context, d time.Duration, signals ...*Signal) 
 	if late != nil {
 		defer w.timer.Stop()
 	}
-	if len(signals) == 1 {
-		select {
-		case <-signals[0].channel():
-			return 0
-		default:
-		}
-		if d == 0 {
-			return atOnce(ended)
-		}
-		select {
-		case <-signals[0].channel():
-			return 0
-		case <-late:
-			return Timeout
-		case <-ended:
-			return Ended
-		}
+	if len(signals) != 1 || d == 0 {
+		return waitMany(d, signals, late, ended)
 	}
-	return waitMany(d, signals, late, ended)
+	select {
+	case <-signals[0].channel():
+		return 0
+	case <-late:
+		return Timeout
+	case <-ended:
+		return Ended
+	}
+}
+
+// channelTaken is Take, of a signal that may be nil.
+func (s *Signal) channelTaken() bool {
+	select {
+	case <-s.channel():
+		return true
+	default:
+		return false
+	}
 }
 
 func atOnce(ended <-chan struct{}) int {
