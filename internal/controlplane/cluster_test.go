@@ -262,6 +262,14 @@ func createTopic(c context.Context, s Source, name string) (model.Error, error) 
 // registerBroker registers a broker and unfences it, so that topics have a place.
 func registerBroker(t *testing.T, s Source, id model.BrokerID, port uint16) model.BrokerEpoch {
 	t.Helper()
+	epoch, err := register(ctx(t), s, id, port)
+	if err != nil {
+		t.Fatalf("registration of broker %d: %v", id, err)
+	}
+	return epoch
+}
+
+func register(c context.Context, s Source, id model.BrokerID, port uint16) (model.BrokerEpoch, error) {
 	req := kmsg.NewPtrBrokerRegistrationRequest()
 	req.SetVersion(4)
 	req.BrokerID, req.ClusterID = int32(id), testCluster
@@ -277,30 +285,29 @@ func registerBroker(t *testing.T, s Source, id model.BrokerID, port uint16) mode
 		f.Name, f.MinSupportedVersion, f.MaxSupportedVersion = name, r.Min, r.Max
 		req.Features = append(req.Features, f)
 	}
-	resp, err := s.Forward(ctx(t), req)
+	resp, err := s.Forward(c, req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	r := resp.(*kmsg.BrokerRegistrationResponse)
 	if r.ErrorCode != 0 {
-		t.Fatalf("registration of broker %d: %v", id, model.Error(r.ErrorCode))
+		return 0, model.Error(r.ErrorCode)
 	}
-	heartbeat(t, s, id, model.BrokerEpoch(r.BrokerEpoch))
-	return model.BrokerEpoch(r.BrokerEpoch)
+	return model.BrokerEpoch(r.BrokerEpoch), heartbeat(c, s, id, model.BrokerEpoch(r.BrokerEpoch))
 }
 
-func heartbeat(t *testing.T, s Source, id model.BrokerID, epoch model.BrokerEpoch) {
-	t.Helper()
+func heartbeat(c context.Context, s Source, id model.BrokerID, epoch model.BrokerEpoch) error {
 	hb := kmsg.NewPtrBrokerHeartbeatRequest()
 	hb.SetVersion(1)
 	hb.BrokerID, hb.BrokerEpoch, hb.CurrentMetadataOffset = int32(id), int64(epoch), 1<<40
-	resp, err := s.Forward(ctx(t), hb)
+	resp, err := s.Forward(c, hb)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if code := resp.(*kmsg.BrokerHeartbeatResponse).ErrorCode; code != 0 {
-		t.Fatalf("heartbeat of broker %d: %v", id, model.Error(code))
+		return model.Error(code)
 	}
+	return nil
 }
 
 // dump is every record of an image, to compare images by content.
