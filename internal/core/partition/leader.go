@@ -136,7 +136,10 @@ func (p *Partition) tryHW() {
 		p.producers.SetHW(to)
 		p.out.Wake |= WakeFetch | WakeProduce | WakeDelete
 	case to == p.hw && pos.Segment > p.hwPos.Segment:
-		p.hwPos = pos // the same offset, now at the start of a new segment
+		// The same offset, now at the start of a new segment: whoever waits for
+		// more of the old one has all of it (R3.17).
+		p.hwPos = pos
+		p.out.Wake |= WakeFetch
 	}
 }
 
