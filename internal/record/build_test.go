@@ -135,38 +135,6 @@ func TestCodecNamesAreThoseOfTheConfig(t *testing.T) {
 	}
 }
 
-func FuzzCheck(f *testing.F) {
-	for _, codec := range codecs {
-		f.Add(rich(codec))
-		f.Add(plain(codec, now, now-1))
-	}
-	for i, b := range fixtures(f) {
-		if i%50 == 0 {
-			f.Add(b)
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) > record.HeaderSize {
-			seal(b) // let the checksum pass, it hides all else
-		}
-		rules := anything()
-		rules.Compacted, rules.Codec = len(b)%2 == 0, record.Codec(len(b)%6-1)
-		r := record.Check(slices.Clone(b), now, rules)
-		record.ProducerOf(b)
-		n := int32(0)
-		err := record.Records(b, func(*record.Record) bool { n++; return true })
-		if r.Err != model.None {
-			return
-		}
-		if !record.Valid(r.Batch) || r.Header.Count != r.Header.LastOffsetDelta+1 {
-			t.Fatalf("accepted a bad batch: %+v", r.Header)
-		}
-		if err != nil || n != r.Header.Count {
-			t.Fatalf("accepted %d records, read %d: %v", r.Header.Count, n, err)
-		}
-	})
-}
-
 func BenchmarkCheck(b *testing.B) {
 	for _, codec := range codecs {
 		b.Run(codec.String(), func(b *testing.B) {

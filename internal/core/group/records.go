@@ -162,6 +162,9 @@ func (s *Shard) replayGroup(id string, value []byte) error {
 	if err := v.ReadFrom(value); err != nil {
 		return fmt.Errorf("read group %q: %w", id, err)
 	}
+	if twice := repeated(v.Members); twice != "" {
+		return fmt.Errorf("read group %q: it names member %q twice", id, twice)
+	}
 	g := s.ensure(id)
 	s.forgetMembers(g)
 	g.generation, g.since = v.Generation, model.Millis(v.CurrentStateTimestamp)
@@ -169,13 +172,30 @@ func (s *Shard) replayGroup(id string, value []byte) error {
 	for i := range v.Members {
 		g.add(loadedMember(&v.Members[i], g.protocol), v.ProtocolType)
 	}
-	g.protocolType, g.leader = v.ProtocolType, deref(v.Leader)
-	g.state = Empty
-	if len(g.members) > 0 {
-		g.state = Stable
-		g.subscribed = g.subscriptions()
+	g.protocolType = v.ProtocolType
+	if len(g.members) == 0 {
+		g.state, g.protocol = Empty, "" // nobody speaks it
+		return nil
 	}
+	g.state, g.leader = Stable, deref(v.Leader)
+	g.subscribed = g.subscriptions()
 	return nil
+}
+
+// repeated returns an id of a member, or of a static instance, that stands twice
+// in the list; empty when there is none.
+func repeated(members []kmsg.GroupMetadataValueMember) string {
+	seen, static := map[string]bool{}, map[string]bool{}
+	for _, m := range members {
+		if seen[m.MemberID] || m.InstanceID != nil && static[*m.InstanceID] {
+			return m.MemberID
+		}
+		seen[m.MemberID] = true
+		if m.InstanceID != nil {
+			static[*m.InstanceID] = true
+		}
+	}
+	return ""
 }
 
 func loadedMember(v *kmsg.GroupMetadataValueMember, chosen string) *member {

@@ -83,7 +83,12 @@ func TestAnOffsetInATransactionDoesNotExpire(t *testing.T) {
 func TestUnreadableRecordsChangeNothing(t *testing.T) {
 	s := fresh()
 	good := offsetRecord("g", topicPartition{"t", 0}, offset{offset: 5})
+	twice := newGroup("g", 0)
+	for range 2 {
+		twice.add(&member{id: "a", sessionTimeout: millis(10)}, consumerProtocol)
+	}
 	for _, r := range []Record{
+		twice.record(0, nil),
 		{Key: nil}, {Key: []byte{0}}, {Key: []byte{0, 9}}, {Key: []byte{0, 3, 1, 2}, Value: []byte{1}},
 		{Key: []byte{0, 1, 0, 9}}, {Key: good.Key, Value: []byte{0, 3}}, {Key: groupKey("g"), Value: []byte{0, 3, 0}},
 		{Key: groupKey("g"), Value: append([]byte{0, 3, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, 0x7f, 255, 255, 255)},
@@ -95,20 +100,4 @@ func TestUnreadableRecordsChangeNothing(t *testing.T) {
 	if len(s.groups) != 0 {
 		t.Errorf("%d groups came of garbage", len(s.groups))
 	}
-}
-
-func FuzzReplay(f *testing.F) {
-	g := newGroup("g", 0)
-	for _, r := range []Record{
-		offsetRecord("g", topicPartition{"t", 0}, offset{expires: 9}), offsetRecord("g", topicPartition{"t", 0}, offset{}), g.record(0, nil),
-	} {
-		f.Add(r.Key, r.Value)
-	}
-	f.Fuzz(func(t *testing.T, key, value []byte) {
-		s := fresh()
-		_ = s.Replay(Record{key, value}, model.NoProducerID)
-		s.Loaded(0, origin)
-		s.Tick(1<<40, origin+1<<20)
-		s.Close(1<<41, origin)
-	})
 }
