@@ -41,7 +41,7 @@ func (w Consumer) Run(ctx context.Context, env *Env) {
 		}
 		r := w.reader(c, t)
 		env.note("reads %s, life %d", t.name, life)
-		for turns := 20 + env.Rand.IntN(100); turns > 0; turns-- {
+		for turns := 10 + env.Rand.IntN(60); turns > 0; turns-- {
 			if !r.read(ctx) || !env.rest(ctx) || c.gone(t.name, r.positions) {
 				break
 			}
@@ -57,6 +57,9 @@ func (w Consumer) reader(c *client, t *topicMeta) *reader {
 	m := manner{sessions: w.Sessions, followers: w.Followers}
 	if w.Committed {
 		m.isolation = 1
+	}
+	if racks := c.env.Options.Racks; w.Followers && len(racks) > 0 {
+		m.rack = pick(c.env.Rand, racks)
 	}
 	r := &reader{c: c, manner: m}
 	for n := range t.partitions {

@@ -65,6 +65,7 @@ func (m *member) join(ctx context.Context) bool {
 	}
 	m.id, m.generation = joined.MemberID, joined.Generation
 	m.beat = m.c.env.Runtime.Now()
+	m.r = &reader{c: m.c} // of nothing, until the assignment is known
 	var plan []kmsg.SyncGroupRequestGroupAssignment
 	if joined.LeaderID == m.id {
 		m.c.refresh(ctx, m.topic)
@@ -140,7 +141,6 @@ func (m *member) sync(ctx context.Context, plan []kmsg.SyncGroupRequestGroupAssi
 	if t == nil {
 		return false
 	}
-	m.r = &reader{c: m.c}
 	for _, a := range share.Topics {
 		for _, p := range a.Partitions {
 			m.r.positions = append(m.r.positions, newPosition(t, p))

@@ -31,7 +31,7 @@ type member struct {
 	id          string // member id, "" before the first join
 	generation  int32
 	protocol    string
-	r           *reader // of the partitions that are assigned; nil outside a generation
+	r           *reader // of the partitions that are assigned
 	beat        time.Time
 }
 
@@ -39,7 +39,7 @@ type member struct {
 func (w Member) Run(ctx context.Context, env *Env) {
 	c := newClient(env)
 	defer c.close()
-	m := &member{c: c, group: w.Group, topic: env.Options.Topics[0].Name}
+	m := &member{c: c, group: w.Group, topic: env.Options.Topics[0].Name, r: &reader{c: c}}
 	for n := 1; ctx.Err() == nil; n++ {
 		if !m.join(ctx) {
 			if !c.pause(ctx, n) {
@@ -73,7 +73,7 @@ func (m *member) consume(ctx context.Context) {
 	if !m.resume(ctx) {
 		return
 	}
-	for turns := 30 + e.Rand.IntN(100); turns > 0; turns-- {
+	for turns := 5 + e.Rand.IntN(30); turns > 0; turns-- {
 		if !m.r.read(ctx) || !e.rest(ctx) || m.c.gone(m.topic, m.r.positions) {
 			return
 		}

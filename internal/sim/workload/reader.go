@@ -27,6 +27,7 @@ type manner struct {
 	isolation int8 // 1: read_committed
 	sessions  bool
 	followers bool
+	rack      string // with followers
 }
 
 // reader fetches from positions, as the inside of a consumer.
@@ -95,7 +96,7 @@ func (r *reader) prepare(ctx context.Context, p *position) bool {
 		return false
 	}
 	p.checked = max(p.checked, m.epoch)
-	if r.manner.followers && r.c.env.Options.Racks == nil && r.c.env.chance(8) {
+	if r.manner.followers && r.manner.rack == "" && r.c.env.chance(8) {
 		p.from = pick(r.c.env.Rand, m.replicas)
 	}
 	return true
@@ -120,9 +121,7 @@ func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
 	req.MaxWaitMillis, req.MinBytes = int32(wait.Milliseconds()), 1
 	req.MaxBytes = int32(100 << e.Rand.IntN(12))
 	req.IsolationLevel = r.manner.isolation
-	if r.manner.followers {
-		req.Rack = r.rack()
-	}
+	req.Rack = r.manner.rack
 	var s *session
 	if r.manner.sessions {
 		s = r.session(broker)
@@ -143,17 +142,10 @@ func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
 		return
 	}
 	if s != nil {
+		e.inSession(s)
 		s.took(resp)
 	}
 	r.take(ctx, broker, resp, ps)
-}
-
-// rack is the rack that the reader is in, if the cluster has any.
-func (r *reader) rack() string {
-	if racks := r.c.env.Options.Racks; len(racks) > 0 {
-		return racks[len(r.c.id)%len(racks)]
-	}
-	return ""
 }
 
 // failed is what a reader does without an answer: it forgets the session and

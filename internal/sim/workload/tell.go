@@ -15,6 +15,7 @@ import (
 type Counts struct {
 	Acked, Failed, Unknown int // batches, by how producing them ended
 	Read                   int // records, once for each that read them
+	Followers, Sessions    int // answers to fetches by others than the leader, and in a session
 	Listed                 int // offsets that were told
 	Committed, Resumed     int // offsets of groups
 	Changed                int // by administrators
@@ -101,6 +102,9 @@ func (e *Env) fetched(r *reader, broker int32, from *position, a *kmsg.FetchResp
 	}
 	e.told(func(h *check.History, n *Counts) {
 		n.Read += len(read)
+		if from.from >= 0 {
+			n.Followers++
+		}
 		h.Fetched(f)
 	})
 }
@@ -193,4 +197,11 @@ func (e *Env) deletes(id model.UUID) {
 // trims tells that the records below an offset are about to be deleted.
 func (e *Env) trims(p *position, upTo int64) {
 	e.told(func(h *check.History, _ *Counts) { h.DeletedRecords(p.tp(), model.Offset(upTo)) })
+}
+
+// inSession counts an answer in a session.
+func (e *Env) inSession(s *session) {
+	if s.epoch > 0 {
+		e.told(func(_ *check.History, n *Counts) { n.Sessions++ })
+	}
 }

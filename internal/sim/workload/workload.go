@@ -58,7 +58,9 @@ type Options struct {
 	Retention        bool // set retention.ms and retention.bytes
 	DeleteTopics     bool // of Topics; Churn's own come and go in any case
 	MinInSync        bool // change min.insync.replicas, between 1 and the replication factor
-	Racks            []string
+	// Racks are those of the brokers, if they have any: a consumer that reads from
+	// followers is in one of them.
+	Racks []string
 }
 
 // Topic is one that Setup creates.
