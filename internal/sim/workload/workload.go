@@ -44,7 +44,8 @@ type Env struct {
 // Options say what the workloads may do to a cluster. What the zero value forbids
 // would excuse a loss, so a seed stays clean unless it says so.
 type Options struct {
-	// Topics are those that Setup creates and that everybody uses.
+	// Topics are those that Setup creates and that everybody uses (orders, of three
+	// partitions with three replicas). The members of groups read the first.
 	Topics []Topic
 	// Records bounds what each producer sends (200).
 	Records int
@@ -98,6 +99,9 @@ func Start(ctx context.Context, g *task.Group, env *Env, list []Workload) {
 }
 
 func (e *Env) defaults() {
+	if len(e.Options.Topics) == 0 {
+		e.Options.Topics = []Topic{{Name: "orders", Partitions: 3, Replicas: 3}}
+	}
 	if e.Options.Records == 0 {
 		e.Options.Records = 200
 	}

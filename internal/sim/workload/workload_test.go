@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -20,9 +19,6 @@ import (
 func world(t *testing.T, o Options, set ...tidetest.Option) (*tidetest.Cluster, *Env, *Counts) {
 	t.Helper()
 	c := tidetest.New(t, 3, append(set, tidetest.InMemory(), tidetest.Delay(100*time.Microsecond))...)
-	if len(o.Topics) == 0 {
-		o.Topics = []Topic{{Name: "orders", Partitions: 3, Replicas: 3}}
-	}
 	var mu sync.Mutex
 	counts := &Counts{}
 	env := &Env{
@@ -154,7 +150,7 @@ func TestNamesAreOfOneWorkload(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range All() {
 		if seen[w.Name()] || Named(w.Name()) == nil {
-			t.Error(fmt.Sprintf("the name %q", w.Name()))
+			t.Errorf("the name %q is of two workloads or of none", w.Name())
 		}
 		seen[w.Name()] = true
 	}
