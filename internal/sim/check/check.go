@@ -71,7 +71,9 @@ type Options struct {
 	MinISR         int           // min.insync.replicas of a topic that has none of its own; 0 is 1
 	ProducerExpiry time.Duration // producer.id.expiration.ms; 0 is a day
 	History        *History      // what clients did; nil when nobody tells
-	Skip           []string      // names of invariants that are not checked
+	// Quietly runs f with no faults of disks: the checkers read logs. nil: as is.
+	Quietly func(f func())
+	Skip    []string // names of invariants that are not checked
 }
 
 // Invariant is one that a user brings. Check is called after each step and says
@@ -105,38 +107,3 @@ type About struct {
 	// is made to survive.
 	Clean bool
 }
-
-// Set is all checkers with what they remember. It has one owner.
-type Set struct {
-	o   Options
-	own []Invariant
-}
-
-// New returns the checkers of a cluster that has not begun.
-func New(o Options) *Set { return &Set{o: o} }
-
-// Add brings an invariant of the user's.
-func (s *Set) Add(own Invariant) { s.own = append(s.own, own) }
-
-// Stopped tells that a life of a broker has ended, before the next AfterStep.
-func (s *Set) Stopped(id model.BrokerID, life uint64, how How) {}
-
-// AfterStep looks at what the last step changed. It returns a *Violation for the
-// first invariant that does not hold.
-func (s *Set) AfterStep(c *Cluster) error { return nil }
-
-// Converged reports what a cluster whose faults have ended still has to do
-// (J1-J8); nil when it has settled. The world lets time go by until then, and
-// calls it a failure when that takes too long.
-func (s *Set) Converged(c *Cluster) error { return nil }
-
-// AtEnd checks what must be true once everything has settled: Converged, and
-// what clients did against the logs that are left. h may be nil.
-func (s *Set) AtEnd(c *Cluster, h *History) error { return nil }
-
-// Clean reports whether the partition has lost no more than it must survive, so
-// that all invariants are checked on it.
-func (s *Set) Clean(id model.TopicIDPartition) bool { return true }
-
-// All lists the invariants, in the order of their numbers.
-func All() []About { return nil }

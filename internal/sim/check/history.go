@@ -17,18 +17,54 @@ const (
 // a Set reads it after each step. Partitions go by the topic id that the client
 // knew when it called, so that a topic made anew is another one.
 type History struct {
-	events []event
-	ops    []op
+	events  []event
+	calls   []call
+	acked   map[model.TopicIDPartition]model.Offset // end of what acks=all acknowledged
+	deleted map[model.UUID]bool
+	open    int
 }
 
-// event is one thing that happened to a client.
-type event struct{}
+// eventKind says what happened to a client.
+type eventKind uint8
 
-// op is one produce.
-type op struct{}
+const (
+	produced eventKind = iota
+	fetched
+	listed
+	commitBegan
+	commitEnded
+	resumed
+	deletedBelow
+	topicGone
+)
+
+// event is one thing that happened to a client.
+type event struct {
+	kind   eventKind
+	op     Op
+	who    string // consumer, or client
+	group  string
+	tp     model.TopicIDPartition
+	offset model.Offset
+	fetch  *Fetch
+}
+
+// call is one produce or commit.
+type call struct {
+	Produce
+	group    string // of a commit
+	began    int    // events before it
+	ended    int    // events before its return; -1 while it has not returned
+	floor    model.Offset
+	offset   model.Offset
+	out      Outcome
+	returned bool
+}
 
 // NewHistory returns one without calls.
-func NewHistory() *History { return &History{} }
+func NewHistory() *History {
+	return &History{acked: map[model.TopicIDPartition]model.Offset{}, deleted: map[model.UUID]bool{}}
+}
 
 // Produce is one call: one batch to one partition.
 type Produce struct {
@@ -44,12 +80,32 @@ type Produce struct {
 // Op names a call that has not returned.
 type Op int
 
-// ProduceCalled notes that a client begins to produce.
-func (h *History) ProduceCalled(p Produce) Op { return 0 }
+func (h *History) note(e event) { h.events = append(h.events, e) }
+
+// ProduceCalled notes that a client begins to produce. What it sends again is one
+// call, as long as the broker can tell it from a new batch.
+func (h *History) ProduceCalled(p Produce) Op {
+	h.open++
+	h.calls = append(h.calls, call{Produce: p, began: len(h.events), ended: -1, floor: h.acked[p.TP],
+		offset: model.UnknownOffset, out: Unknown})
+	return Op(len(h.calls) - 1)
+}
 
 // ProduceReturned notes how it ended; offset is that of the first record when OK
-// with acks other than 0. A call that never returns counts as Unknown.
-func (h *History) ProduceReturned(op Op, offset model.Offset, out Outcome) {}
+// with acks other than 0, -1 when it was not told. A call that never returns
+// counts as Unknown.
+func (h *History) ProduceReturned(op Op, offset model.Offset, out Outcome) {
+	c := &h.calls[op]
+	if c.returned {
+		return
+	}
+	h.open--
+	c.returned, c.offset, c.out, c.ended = true, offset, out, len(h.events)
+	if end := offset + model.Offset(len(c.Values)); out == OK && c.Acks == -1 && offset >= 0 {
+		h.acked[c.TP] = max(h.acked[c.TP], end)
+	}
+	h.note(event{kind: produced, op: op, who: c.Client, tp: c.TP, offset: offset})
+}
 
 // Fetch is one answer to a consumer, without an error.
 type Fetch struct {
@@ -59,37 +115,67 @@ type Fetch struct {
 	Asked     model.Offset   // fetch offset
 	Offsets   []model.Offset // of the records handed to the application, ascending
 	Values    []string       // of the same records
-	LogStart  model.Offset
-	HW, LSO   model.Offset // of the answer
-	Committed bool         // read_committed
+	LogStart  model.Offset   // of the answer; -1 when not told
+	HW, LSO   model.Offset   // of the answer; LSO -1 when not told
+	Committed bool           // read_committed
 }
 
-// Fetched notes records that a consumer got.
-func (h *History) Fetched(f Fetch) {}
+// Fetched notes the answer to a consumer, with or without records.
+func (h *History) Fetched(f Fetch) {
+	h.note(event{kind: fetched, who: f.Consumer, tp: f.TP, offset: f.Asked, fetch: &f})
+}
 
 // ListedLatest notes that a client was told the partition's end.
-func (h *History) ListedLatest(client string, tp model.TopicIDPartition, offset model.Offset) {}
+func (h *History) ListedLatest(client string, tp model.TopicIDPartition, offset model.Offset) {
+	h.note(event{kind: listed, who: client, tp: tp, offset: offset})
+}
 
 // CommitCalled notes that a group begins to commit an offset.
 func (h *History) CommitCalled(group string, tp model.TopicIDPartition, offset model.Offset) Op {
-	return 0
+	op := Op(len(h.calls))
+	h.calls = append(h.calls, call{Produce: Produce{TP: tp}, group: group, began: len(h.events), ended: -1, offset: offset, out: Unknown})
+	h.note(event{kind: commitBegan, op: op, group: group, tp: tp, offset: offset})
+	return op
 }
 
 // CommitReturned notes how it ended.
-func (h *History) CommitReturned(op Op, out Outcome) {}
+func (h *History) CommitReturned(op Op, out Outcome) {
+	c := &h.calls[op]
+	c.returned, c.out, c.ended = true, out, len(h.events)
+	h.note(event{kind: commitEnded, op: op, group: c.group, tp: c.TP, offset: c.offset})
+}
 
 // ResumedFrom notes where a consumer begins anew: as its group's committed offset
 // says, -1 when it has none; an empty group for a position that it chose itself.
+// It is called with the answer, and no member of the group commits between the
+// question and the answer.
 func (h *History) ResumedFrom(group, consumer string, tp model.TopicIDPartition, offset model.Offset) {
+	h.note(event{kind: resumed, who: consumer, group: group, tp: tp, offset: offset})
 }
 
 // DeletedRecords notes that a client asks to delete all records below an offset;
 // it is called before the request is sent.
-func (h *History) DeletedRecords(tp model.TopicIDPartition, upTo model.Offset) {}
+func (h *History) DeletedRecords(tp model.TopicIDPartition, upTo model.Offset) {
+	h.note(event{kind: deletedBelow, tp: tp, offset: upTo})
+}
 
 // TopicDeleted notes that a client asks to delete a topic; it is called before
 // the request is sent. From then on nothing is demanded of the topic.
-func (h *History) TopicDeleted(id model.UUID) {}
+func (h *History) TopicDeleted(id model.UUID) {
+	h.deleted[id] = true
+	h.note(event{kind: topicGone, tp: model.TopicIDPartition{TopicID: id}})
+}
 
 // Pending is how many produces have not returned (J4).
-func (h *History) Pending() int { return 0 }
+func (h *History) Pending() int { return h.open }
+
+// Acknowledged counts the records that acks=all acknowledged.
+func (h *History) Acknowledged() int {
+	n := 0
+	for i := range h.calls {
+		if c := &h.calls[i]; c.out == OK && c.Acks == -1 {
+			n += len(c.Values)
+		}
+	}
+	return n
+}
