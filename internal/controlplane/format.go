@@ -65,10 +65,7 @@ func Format(dir string, o FormatOptions) error {
 	if o.Features == nil {
 		o.Features = Features()
 	}
-	if err := o.FS.MkdirAll(dir); err != nil {
-		return fmt.Errorf("format %s: %w", dir, err)
-	}
-	if err := o.FS.SyncDir(path.Dir(dir)); err != nil {
+	if err := vfs.MakeDurably(o.FS, dir); err != nil {
 		return fmt.Errorf("format %s: %w", dir, err)
 	}
 	var control []metalog.Control

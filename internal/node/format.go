@@ -37,7 +37,7 @@ func FormatOn(rt *task.Runtime, files vfs.FS, cfg *config.Config, clusterID stri
 		at := cfg.ControllerAdvertised[0]
 		o.Voters = []controlplane.Voter{{ID: cfg.NodeID, DirectoryID: directory, Host: at.Host, Port: at.Port}}
 	}
-	if err := files.MkdirAll(cfg.LogDir); err != nil {
+	if err := vfs.MakeDurably(files, cfg.LogDir); err != nil {
 		return fmt.Errorf("%s cannot be made (%w): name a log.dirs that this user may write", cfg.LogDir, err)
 	}
 	if err := controlplane.Format(cfg.MetadataDir(), o); err != nil {

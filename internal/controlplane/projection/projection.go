@@ -53,11 +53,8 @@ type Dir struct {
 // by batch and cut at the first that is not whole. A log that does not reach the
 // newest checkpoint begins anew behind it.
 func Open(fs vfs.FS, dir string) (*Dir, error) {
-	if err := fs.MkdirAll(dir); err != nil {
+	if err := vfs.MakeDurably(fs, dir); err != nil {
 		return nil, fmt.Errorf("make %s: %w", dir, err)
-	}
-	if err := fs.SyncDir(path.Dir(dir)); err != nil {
-		return nil, fmt.Errorf("sync %s: %w", path.Dir(dir), err)
 	}
 	d := &Dir{fs: fs, path: dir}
 	bases, err := d.list()

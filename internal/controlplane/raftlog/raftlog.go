@@ -65,11 +65,8 @@ func (r *Recovered) Fresh() bool {
 // or those of the file system.
 func Open(fs vfs.FS, dir string) (*Log, Recovered, error) {
 	l := &Log{fs: fs, dir: dir}
-	if err := fs.MkdirAll(dir); err != nil {
+	if err := vfs.MakeDurably(fs, dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("make %s: %w", dir, err)
-	}
-	if err := fs.SyncDir(path.Dir(dir)); err != nil {
-		return nil, Recovered{}, fmt.Errorf("sync %s: %w", path.Dir(dir), err)
 	}
 	if err := l.list(); err != nil {
 		return nil, Recovered{}, err
