@@ -57,8 +57,15 @@ type world struct {
 
 func newWorld(t *testing.T, settings map[string]string) *world {
 	t.Helper()
+	w := worldOf(t, testConfig(t, settings))
+	w.serve()
+	return w
+}
+
+// worldOf makes a world that listens nowhere.
+func worldOf(t *testing.T, cfg *config.Config) *world {
+	t.Helper()
 	w := &world{t: t, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
-	cfg := testConfig(t, settings)
 	w.startController(cfg)
 	dir, err := storage.OpenDir(vfs.NewMem(), "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
 	if err != nil {
@@ -76,11 +83,10 @@ func newWorld(t *testing.T, settings map[string]string) *world {
 		Epoch:   func() model.BrokerEpoch { return w.Image().Broker(1).Epoch },
 		Loggers: &w.level,
 	})
-	w.serve()
 	return w
 }
 
-func testConfig(t *testing.T, settings map[string]string) *config.Config {
+func testConfig(t testing.TB, settings map[string]string) *config.Config {
 	values := map[string]string{
 		"node.id": "1", "process.roles": "broker,controller", "log.dir": t.TempDir(),
 		"listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093", "controller.listener.names": "CONTROLLER",

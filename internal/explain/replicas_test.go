@@ -34,11 +34,3 @@ func TestAWrongLengthIsRefused(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecodeNeverPanics(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x02{}"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var v Replicas
-		_ = Decode(body, &v)
-	})
-}

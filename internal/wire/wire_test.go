@@ -170,17 +170,6 @@ func TestCutRequestHeadersAreErrors(t *testing.T) {
 	}
 }
 
-func FuzzParseRequest(f *testing.F) {
-	f.Add([]byte("\x00\x03\x00\x0c\x00\x00\x00\x01\xff\xff\x01\x4d\x01x"))
-	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
-	f.Fuzz(func(t *testing.T, frame []byte) {
-		_, body, err := ParseRequest(frame)
-		if err == nil && len(body) > len(frame) {
-			t.Errorf("a body of %d bytes in a frame of %d", len(body), len(frame))
-		}
-	})
-}
-
 func TestSameClientIDIsNotAllocatedAgain(t *testing.T) {
 	frame := AppendRequestHeader(nil, Header{Key: 1, Version: 17, ClientID: kmsg.StringPtr("consumer-1")}, true)
 	var h Header

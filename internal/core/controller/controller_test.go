@@ -213,34 +213,6 @@ func TestPlacementUsesRacksEvenly(t *testing.T) {
 	}
 }
 
-// FuzzRequestsNeverPanic feeds whatever kmsg reads from arbitrary bytes to a
-// controller with a few brokers and topics.
-func FuzzRequestsNeverPanic(f *testing.F) {
-	for _, key := range []int16{19, 20, 33, 37, 43, 44, 45, 46, 56, 57, 62, 63, 64, 67, 70, 73} {
-		req := kmsg.RequestForKey(key)
-		req.SetVersion(req.MaxVersion())
-		f.Add(key, req.MaxVersion(), req.AppendTo(nil))
-		f.Add(key, int16(0), []byte{0, 0, 0, 1, 0, 1, 't', 0xff, 0xff, 0xff, 0xff})
-	}
-	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
-		req := kmsg.RequestForKey(key)
-		if req == nil || version < 0 || version > req.MaxVersion() {
-			return
-		}
-		req.SetVersion(version)
-		if req.ReadFrom(body) != nil {
-			return
-		}
-		w := served(t, 2)
-		w.create("t", []int32{1, 2}, []int32{2, 1})
-		if r, ok := w.s.Handle(w.call(), req); ok {
-			w.check.request = req
-			w.end += model.Offset(len(r.Records))
-			w.s.Replay(r.Records, w.end, w.epoch)
-		}
-	})
-}
-
 func BenchmarkHeartbeat(b *testing.B) {
 	w := served(b, 100)
 	var req kmsg.Request = w.beat(50)

@@ -39,26 +39,7 @@ func fuzzStep(dst []byte, kind byte, r Record) []byte {
 // it is read, what was read survives being written and replayed again, and the
 // shard that comes of it lives on.
 func FuzzGroup(f *testing.F) {
-	tp := topicPartition{"t", 0}
-	g := newGroup("g", 0)
-	for _, id := range []string{"a", "b"} {
-		g.add(&member{id: id, instance: &id, clientID: "c", host: "/h", sessionTimeout: millis(10_000), rebalanceTimeout: millis(20),
-			protocols: []protocol{{name: "range", metadata: []byte("\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff")}}, assignment: []byte("x")}, consumerProtocol)
-	}
-	g.protocol, g.generation = "range", 3
-	for _, r := range []Record{
-		offsetRecord("g", tp, offset{expires: 9}), offsetRecord("g", tp, offset{leaderEpoch: 1, metadata: "m"}),
-		newGroup("g", 0).record(0, nil), g.record(0, nil),
-	} {
-		var b []byte
-		for kind := range byte(fuzzKinds) {
-			f.Add(fuzzStep(b, kind, r))
-			b = fuzzStep(b, kind, r)
-		}
-		f.Add(b)
-		f.Add(fuzzStep(fuzzStep(nil, fuzzPlain, r), fuzzTombstone, r))
-		f.Add(fuzzStep(fuzzStep(nil, fuzzPlain, g.record(0, nil)), fuzzPlain, r))
-	}
+	addGroupLogs(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := fresh()
 		for len(b) > 0 {
@@ -82,6 +63,29 @@ func FuzzGroup(f *testing.F) {
 		checkCounts(t, s)
 		s.Close(1<<41, origin)
 	})
+}
+
+func addGroupLogs(f *testing.F) {
+	tp := topicPartition{"t", 0}
+	g := newGroup("g", 0)
+	for _, id := range []string{"a", "b"} {
+		g.add(&member{id: id, instance: &id, clientID: "c", host: "/h", sessionTimeout: millis(10_000), rebalanceTimeout: millis(20),
+			protocols: []protocol{{name: "range", metadata: []byte("\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff")}}, assignment: []byte("x")}, consumerProtocol)
+	}
+	g.protocol, g.generation = "range", 3
+	for _, r := range []Record{
+		offsetRecord("g", tp, offset{expires: 9}), offsetRecord("g", tp, offset{leaderEpoch: 1, metadata: "m"}),
+		newGroup("g", 0).record(0, nil), g.record(0, nil),
+	} {
+		var b []byte
+		for kind := range byte(fuzzKinds) {
+			f.Add(fuzzStep(b, kind, r))
+			b = fuzzStep(b, kind, r)
+		}
+		f.Add(b)
+		f.Add(fuzzStep(fuzzStep(nil, fuzzPlain, r), fuzzTombstone, r))
+		f.Add(fuzzStep(fuzzStep(nil, fuzzPlain, g.record(0, nil)), fuzzPlain, r))
+	}
 }
 
 // fuzzReplay takes one step and returns the rest.
