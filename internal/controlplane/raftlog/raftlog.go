@@ -110,10 +110,36 @@ func (l *Log) list() error {
 		}
 	}
 	slices.Sort(l.segments)
-	for i := 1; i < len(l.segments); i++ {
+	for i := len(l.segments) - 1; i > 0; i-- {
 		if l.segments[i] != l.segments[i-1]+1 {
-			return fmt.Errorf("%w: no segment between %d and %d in %s", ErrDamaged, l.segments[i-1], l.segments[i], l.dir)
+			return l.dropBefore(i)
 		}
+	}
+	return nil
+}
+
+// dropBefore removes the segments ahead of a gap, if the one behind it begins the
+// log: a power cut may bring some of those back that a compaction removed, in any
+// order.
+func (l *Log) dropBefore(gap int) error {
+	f, data, err := l.read(l.segments[gap])
+	if err != nil {
+		return err
+	}
+	f.Close()
+	begins := false
+	if seq, err := parseHeader(data); err == nil && seq == l.segments[gap] {
+		first, _, err := nextFrame(data[headerSize:])
+		begins = err == nil && first.kind == kindSnapshot
+	}
+	if !begins {
+		return fmt.Errorf("%w: no segment between %d and %d in %s", ErrDamaged, l.segments[gap-1], l.segments[gap], l.dir)
+	}
+	for range gap {
+		if err := l.fs.Remove(l.path(l.segments[0])); err != nil {
+			return fmt.Errorf("remove segment %d: %w", l.segments[0], err)
+		}
+		l.segments = l.segments[1:]
 	}
 	return nil
 }

@@ -214,6 +214,56 @@ func TestASnapshotReplacesWhatLiesBeforeIt(t *testing.T) {
 	same(t, rec, Recovered{State: state(1, 1, 9), Snapshot: snap, Entries: append(rest, entry(10, 1, "y"))})
 }
 
+// copyOf keeps a file's bytes; put back, it is as if its removal had been lost.
+func copyOf(t *testing.T, fs vfs.FS, name string) (putBack func()) {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, _ := f.Size()
+	data := make([]byte, size)
+	f.ReadAt(data, 0)
+	f.Close()
+	return func() {
+		f, err := fs.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.WriteAt(data, 0)
+		f.Close()
+	}
+}
+
+func TestSegmentsThatAPowerCutBringsBackAreNoDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _ := open(t, fs)
+	save(t, l, state(1, 1, 0), entry(1, 1, "x"))
+	first := copyOf(t, fs, l.path(1))
+	if err := l.create(2); err != nil {
+		t.Fatal(err)
+	}
+	snap := quorum.Snapshot{Point: quorum.Point{Index: 1, Term: 1, End: 10, Epoch: 1}, Conf: &pb.ConfState{Voters: []uint64{1}, AutoLeave: new(false)}}
+	if err := l.Compact(snap, state(1, 1, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	first() // and segment 2 is gone
+	_, rec := open(t, fs)
+	if rec.Snapshot.Index != 1 || rec.State.GetCommit() != 1 {
+		t.Fatalf("recovered %+v", rec)
+	}
+	save(t, l, state(1, 1, 1), entry(2, 1, "y"))
+	if err := l.create(4); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.create(6); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Open(fs, dir); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("a gap behind what begins the log is damage, not %v", err)
+	}
+}
+
 // written is what a log must hold: what it was told durably, and what it may hold
 // besides, for nobody was told that it is lost.
 type written struct {
