@@ -111,7 +111,7 @@ func (a *App) root() *cobra.Command {
 	if a.Runner != nil {
 		root.AddCommand(a.dev(), a.format(), a.serve())
 	}
-	root.AddCommand(newID(), a.topic(), a.produce(), a.consume(), a.replicas(), a.dumpLog(), a.version())
+	root.AddCommand(newID(), a.topic(), a.produce(), a.consume(), a.replicas(), a.dumpLog(), a.sim(), a.version())
 	return root
 }
 

@@ -13,9 +13,10 @@ var origin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Machine is a host: a disk, a clock, an address, and the process that runs on it.
 type Machine struct {
-	Name string
-	IP   string
-	Disk *Disk
+	Name   string
+	Number int
+	IP     string
+	Disk   *Disk
 
 	stage     *Stage
 	process   *Process
@@ -31,7 +32,7 @@ type Machine struct {
 
 // NewMachine sets up a machine with an empty disk. Its address is 10.0.0.N.
 func (s *Stage) NewMachine(name string, n int) *Machine {
-	m := &Machine{Name: name, IP: fmt.Sprintf("10.0.0.%d", n), stage: s, on: true}
+	m := &Machine{Name: name, Number: n, IP: fmt.Sprintf("10.0.0.%d", n), stage: s, on: true}
 	m.Disk = &Disk{machine: m, mem: vfs.NewMem()}
 	s.Net.hosts[m.IP] = m
 	return m

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/vfs"
+)
+
+var (
+	errFull = fmt.Errorf("write: %w", syscall.ENOSPC)
+	errSync = errors.New("sync: input/output error")
+	errRead = errors.New("read: input/output error")
+)
+
+// act carries out one action, where there is something to do.
+func (w *world) act(a Action) {
+	m := w.members[a.Node-1]
+	if a.Verb.between() {
+		w.faults[a.Verb]++
+		w.actBetween(a)
+		return
+	}
+	if !w.actOn(m, a) {
+		return
+	}
+	w.faults[a.Verb]++
+	w.stage.Note(m.machine.Name, "%s %d", a.Verb, a.N)
+}
+
+// actOn is act for the verbs of one machine; false says that nothing was done.
+func (w *world) actOn(m *member, a Action) bool {
+	running := m.machine.Running()
+	switch a.Verb {
+	case Kill:
+		w.end(m, killed)
+	case Power:
+		if !running {
+			return false
+		}
+		w.stage.Note(m.machine.Name, cutOff)
+		m.machine.PowerCut()
+		m.node, m.stopping = nil, false
+		w.down(m, cutOff)
+	case Stop:
+		w.shutdown(m)
+	case Start:
+		if !running {
+			m.excused = m.disk.full || m.disk.unsync || m.disk.unread > 0
+			w.start(m)
+			return true
+		}
+		return false
+	case Wipe:
+		if running {
+			return false
+		}
+		m.formatted = false // the next process makes it anew
+		w.down(m, wiped)
+	case Pause:
+		m.machine.Process().Pause()
+	case Resume:
+		if m.machine.Process().Paused() {
+			m.machine.Process().Resume()
+		}
+	default:
+		return w.actOnHardware(m, a)
+	}
+	return running
+}
+
+// actOnHardware is actOn for what happens to a machine, running or not.
+func (w *world) actOnHardware(m *member, a Action) bool {
+	d := &m.disk
+	switch a.Verb {
+	case Skew:
+		m.machine.Skew(a.N)
+	case Jump:
+		m.machine.JumpWall(time.Duration(a.N) * time.Millisecond)
+	case Slow:
+		m.machine.Disk.Latency = time.Duration(a.N) * time.Microsecond
+	case Full:
+		d.full, m.excused = true, true
+	case Unsync:
+		d.unsync, m.excused = true, true
+	case Unread:
+		d.unread, m.excused = a.N, true
+	case Mend:
+		*d = diskFaults{}
+		m.machine.Disk.Latency = 500 * time.Microsecond
+	case Rot:
+		return !m.machine.Running() && rot(m.machine.Disk.Files(), "/data", a.N)
+	}
+	return true
+}
+
+// rot flips one bit of a log file; n chooses which.
+func rot(fs *vfs.Mem, dir string, n int64) bool {
+	var files []string
+	var walk func(dir string)
+	walk = func(dir string) {
+		list, _ := fs.ReadDir(dir)
+		for _, f := range list {
+			at := path.Join(dir, f.Name)
+			if f.Dir && !strings.HasPrefix(f.Name, "__cluster_metadata") {
+				walk(at)
+			} else if strings.HasSuffix(f.Name, ".log") && f.Size > 0 {
+				files = append(files, at)
+			}
+		}
+	}
+	walk(dir)
+	if len(files) == 0 {
+		return false
+	}
+	f, err := fs.Open(files[int(n)%len(files)])
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	size, _ := f.Size()
+	at, b := (n*7919)%size, []byte{0}
+	f.ReadAt(b, at)
+	b[0] ^= 1 << (n % 8)
+	f.WriteAt(b, at)
+	return f.Sync() == nil
+}
+
+func (w *world) actBetween(a Action) {
+	from, to := w.members[a.Node-1].machine, w.members[a.To-1].machine
+	l := w.stage.Net.Link(from, to)
+	switch a.Verb {
+	case Cut:
+		l.Cut = true
+	case Heal:
+		w.stage.Net.Heal(l)
+	case Loss:
+		l.Loss = int(a.N)
+	case Delay:
+		l.Delay = time.Duration(a.N) * time.Microsecond
+	case Narrow:
+		l.BytesPerSecond = a.N
+	}
+	w.stage.Note(from.Name, "%s to %s %d", a.Verb, to.Name, a.N)
+}
+
+// mend ends every fault: what is broken works again, who is down is started.
+func (w *world) mend() {
+	w.mending = true
+	w.stage.Note("world", "all is mended")
+	for _, m := range w.members {
+		for _, other := range w.members {
+			if m != other {
+				l := w.stage.Net.Link(m.machine, other.machine)
+				w.stage.Net.Heal(l)
+				l.Loss, l.Delay, l.BytesPerSecond = 0, 0, 0
+			}
+		}
+		m.disk = diskFaults{}
+		m.machine.Disk.Latency = 500 * time.Microsecond
+		m.machine.Skew(0)
+		for m.machine.Process() != nil && m.machine.Process().Paused() {
+			m.machine.Process().Resume()
+		}
+		w.start(m) // whose process is just leaving is started when it has left
+	}
+}

@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// String is the action as a script has it.
+func (a Action) String() string {
+	s := fmt.Sprintf("at %v %s %d", a.At, a.Verb, a.Node)
+	if a.Verb.between() {
+		s += fmt.Sprintf(" %d", a.To)
+	}
+	if want := verbs[a.Verb]; want == 3 || want == 2 && !a.Verb.between() {
+		s += fmt.Sprintf(" %d", a.N)
+	}
+	return s
+}
+
+// WriteScript writes the plan in words that ReadScript understands.
+func (p *Plan) WriteScript(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "seed %d\n", p.Seed)
+	if p.Combined {
+		fmt.Fprintf(b, "nodes %d combined\n", p.Brokers)
+	} else {
+		fmt.Fprintf(b, "nodes %d brokers %d controllers\n", p.Brokers, p.Controllers)
+	}
+	fmt.Fprintf(b, "topics partitions=%d replication=%d min.isr=%d unclean=%t\n", p.Partitions, p.Replication, p.MinISR, p.Unclean)
+	fmt.Fprintf(b, "workloads %s\n", strings.Join(p.Workloads, " "))
+	for _, a := range p.Actions {
+		fmt.Fprintln(b, a)
+	}
+	fmt.Fprintf(b, "end %v\n", p.Length)
+	return b.Flush()
+}
+
+// ReadScript reads a plan. An error names the line.
+func ReadScript(r io.Reader) (*Plan, error) {
+	p := &Plan{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		if err := p.line(f); err != nil {
+			return nil, fmt.Errorf("line %d, %q: %w", n, line, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the script: %w", err)
+	}
+	return p, p.check()
+}
+
+func (p *Plan) line(f []string) (err error) {
+	rest := strings.Join(f[1:], " ")
+	switch f[0] {
+	case "seed":
+		p.Seed, err = strconv.ParseUint(rest, 10, 64)
+	case "nodes":
+		if strings.HasSuffix(rest, "combined") {
+			p.Combined = true
+			_, err = fmt.Sscanf(rest, "%d combined", &p.Brokers)
+		} else {
+			_, err = fmt.Sscanf(rest, "%d brokers %d controllers", &p.Brokers, &p.Controllers)
+		}
+	case "topics":
+		_, err = fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%t", &p.Partitions, &p.Replication, &p.MinISR, &p.Unclean)
+	case "workloads":
+		p.Workloads = f[1:]
+	case "at":
+		var a Action
+		a, err = parseAction(f[1:])
+		p.Actions = append(p.Actions, a)
+	case "end":
+		p.Length, err = time.ParseDuration(rest)
+	default:
+		err = fmt.Errorf("a line starts with seed, nodes, topics, workloads, at or end")
+	}
+	return err
+}
+
+func parseAction(f []string) (Action, error) {
+	if len(f) < 2 {
+		return Action{}, fmt.Errorf("an action is: at TIME VERB NODE ...")
+	}
+	at, err := time.ParseDuration(f[0])
+	if err != nil {
+		return Action{}, err
+	}
+	a := Action{At: at, Verb: Verb(f[1])}
+	want, known := verbs[a.Verb]
+	if !known {
+		return a, fmt.Errorf("there is no verb %q", f[1])
+	}
+	if len(f)-2 != want {
+		return a, fmt.Errorf("%s takes %d numbers", a.Verb, want)
+	}
+	var n [3]int64
+	for i, text := range f[2:] {
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return a, err
+		}
+	}
+	a.Node = int(n[0])
+	switch {
+	case a.Verb.between():
+		a.To, a.N = int(n[1]), n[2]
+	default:
+		a.N = n[1]
+	}
+	return a, nil
+}
+
+// check refuses a plan that cannot be carried out.
+func (p *Plan) check() error {
+	switch {
+	case p.Brokers < 1 || !p.Combined && p.Controllers < 1:
+		return fmt.Errorf("the script names no nodes: say \"nodes 3 combined\" or \"nodes 3 brokers 3 controllers\"")
+	case p.Replication < 1 || p.Replication > p.Brokers:
+		return fmt.Errorf("replication %d does not fit %d brokers", p.Replication, p.Brokers)
+	case p.Partitions < 1 || p.MinISR < 1:
+		return fmt.Errorf("partitions and min.isr are at least 1")
+	case p.Length <= 0:
+		return fmt.Errorf("the script has no end: say for instance \"end 20s\"")
+	}
+	for _, a := range p.Actions {
+		if a.Node < 1 || a.Node > p.Nodes() || a.Verb.between() && (a.To < 1 || a.To > p.Nodes() || a.To == a.Node) {
+			return fmt.Errorf("%q: nodes run from 1 to %d", a, p.Nodes())
+		}
+	}
+	return nil
+}
