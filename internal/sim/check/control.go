@@ -129,6 +129,10 @@ func (s *Set) advanceTopic(t *image.TopicDelta) error {
 			continue
 		}
 		old, is := p.truth, t.New.Partitions[n]
+		if old != nil && old.PartitionEpoch == is.PartitionEpoch && sameState(old, is) {
+			p.truth = is // the image of another controller
+			continue
+		}
 		s.elected(p, old, is)
 		s.joined(p, old, is)
 		p.truth = is

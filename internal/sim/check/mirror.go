@@ -96,13 +96,14 @@ type mirror struct {
 	removed bool // the metadata took the replica away since the life ended
 	rounds  int  // truncations in one leader epoch
 	reads   []*node
+	unread  bool // the last look at the log failed: the disk is broken
 }
 
 func (m *mirror) id() model.BrokerID { return m.seat.id }
 
-// live says that a running broker hosts the replica.
+// live says that a running broker hosts the replica, and can read its log.
 func (m *mirror) live() bool {
-	return m.p != nil && m.seat.running && m.now.role != partition.Stopped
+	return m.p != nil && m.seat.running && !m.unread && m.now.role != partition.Stopped
 }
 
 func (m *mirror) leads() bool { return m.live() && m.now.role == partition.Leader }
@@ -194,14 +195,14 @@ func (m *mirror) lastOf(id model.ProducerID) *node {
 // fresh is told of each that came, and may refuse it.
 func (s *Set) follow(m *mirror, fresh func(arrival) error) (gone []*node, err error) {
 	leo, start := m.log.LEO(), m.log.Start()
-	whole := m.compare || m.cutsRead != m.p.Generation() && !m.p.InFlight() || start < m.start
+	whole := m.compare || m.unread || m.cutsRead != m.p.Generation() && !m.p.InFlight() || start < m.start
 	if !whole && leo >= m.end {
 		m.start = start
 		if leo == m.end {
 			return nil, nil
 		}
 		list, ok := s.read(m, max(m.end, start), leo)
-		if !ok {
+		if m.unread = !ok; m.unread {
 			return nil, nil
 		}
 		return nil, s.take(m, list, leo, true, fresh)
@@ -214,7 +215,7 @@ func (s *Set) follow(m *mirror, fresh func(arrival) error) (gone []*node, err er
 		return gone, nil
 	}
 	now, ok := s.read(m, start, leo)
-	if !ok {
+	if m.unread = !ok; m.unread {
 		return nil, nil
 	}
 	if !m.p.InFlight() {
@@ -247,9 +248,12 @@ func (s *Set) read(m *mirror, from, to model.Offset) (list []*node, ok bool) {
 				s.buf = make([]byte, slice.Len+slice.Len/2)
 			}
 			b := s.buf[:slice.Len]
-			n, _ := slice.File.ReadAt(b, slice.Pos)
+			n, err := slice.File.ReadAt(b, slice.Pos)
 			slice.Release()
-			for h, bytes := range record.Split(b[:n]) {
+			if ok = err == nil || n == len(b); !ok {
+				return
+			}
+			for h, bytes := range record.Split(b) {
 				m.reads = append(m.reads, s.nodeOf(h, bytes))
 			}
 			if slice.Next <= from {

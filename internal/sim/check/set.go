@@ -310,6 +310,9 @@ func (s *Set) lookAtReplica(m *mirror, r Replica) error {
 	if err != nil {
 		return err
 	}
+	if m.unread {
+		return nil
+	}
 	if m.compare {
 		m.compare = false
 		if err := s.compared(m, gone, before.recovery, cutting); err != nil {
