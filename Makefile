@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants cases acceptance compat-kafka failover bench bench-start
+.PHONY: build test mutants cases acceptance chaos compat-kafka failover bench bench-start
 
 # One static binary in bin/.
 build:
@@ -21,6 +21,13 @@ cases:
 # COMMAND tool NAME, its console producer and consumer take part.
 acceptance: build
 	go run ./compat/acceptance -binary bin/tidemark
+
+# Real processes in network namespaces of their own, hurt by faults that SEED decides for DURATION; a judged history. Needs root,
+# iproute2 and nftables; toxiproxy is installed into bin/tools. CHAOS takes further flags of compat/chaos.
+chaos: build
+	GOBIN=$(CURDIR)/bin/tools go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0
+	CGO_ENABLED=0 go build -o bin/chaos ./compat/chaos
+	bin/chaos -binary bin/tidemark -seed $(or $(SEED),0) -duration $(or $(DURATION),15m) $(CHAOS)
 
 # Apache Kafka's own tools against three processes; KAFKA names the command that starts clusters and runs the tools.
 compat-kafka: build

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-log/tidemark/compat/logdir"
 )
 
 // cluster is four broker processes; the first three are controllers too.
@@ -289,7 +287,7 @@ func (c *cluster) compareLogs(ctx context.Context, name string, partitions int) 
 			if _, err := os.Stat(dir); err != nil {
 				continue
 			}
-			sum, bytes, err := sumLogs(dir)
+			sum, bytes, err := logdir.Sum(dir)
 			if err != nil {
 				return err
 			}
@@ -307,27 +305,4 @@ func (c *cluster) compareLogs(ctx context.Context, name string, partitions int) 
 		}
 	}
 	return nil
-}
-
-func sumLogs(dir string) (string, int64, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err != nil {
-		return "", 0, err
-	}
-	slices.Sort(files)
-	h := sha256.New()
-	var size int64
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", 0, err
-		}
-		n, err := io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return "", 0, err
-		}
-		size += n
-	}
-	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
