@@ -419,21 +419,3 @@ func TestHeartbeatsGoFirst(t *testing.T) {
 		t.Errorf("the order is %v", order)
 	}
 }
-
-func FuzzRaftRequest(f *testing.F) {
-	good := &raftRequest{key: keyRaft, clusterID: testCluster, from: 2, messages: []*pb.Message{{Type: pb.MsgApp.Enum(), From: new(uint64(3)), To: new(uint64(2))}}}
-	f.Add(good.AppendTo(nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r := &raftRequest{key: keyRaft}
-		if r.ReadFrom(b) != nil {
-			return
-		}
-		again := &raftRequest{key: keyRaft}
-		if err := again.ReadFrom(r.AppendTo(nil)); err != nil {
-			t.Fatal(err)
-		}
-		if again.clusterID != r.clusterID || len(again.messages) != len(r.messages) {
-			t.Fatal("a request does not survive its own encoding")
-		}
-	})
-}

@@ -362,31 +362,3 @@ func (m written) check(rec Recovered) error {
 	}
 	return nil
 }
-
-func FuzzRecovery(f *testing.F) {
-	l := appendHeader(nil, 1)
-	l = appendState(l, headerSize, state(1, 1, 1))
-	l = appendEntry(l, headerSize, entry(1, 1, "x"))
-	f.Add(l)
-	f.Add(appendSnapshot(appendHeader(nil, 1), 0, quorum.Snapshot{Conf: &pb.ConfState{Voters: []uint64{1}}}))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		fs := prefix(t, data, len(data))
-		l, rec, err := Open(fs, dir)
-		if err != nil {
-			return
-		}
-		defer l.file.Close()
-		next := rec.Snapshot.Index + uint64(len(rec.Entries)) + 1
-		if err := l.Save(nil, []*pb.Entry{entry(next, 9, "next")}, true); err != nil {
-			t.Fatal(err)
-		}
-		l2, again, err := Open(fs, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l2.file.Close()
-		if len(again.Entries) != len(rec.Entries)+1 {
-			t.Fatalf("%d entries after one was added to %d", len(again.Entries), len(rec.Entries))
-		}
-	})
-}

@@ -202,3 +202,8 @@ func TestOnlySnapshotNamesAreSnapshots(t *testing.T) {
 		t.Errorf("%+v became %+v", id, got)
 	}
 }
+
+// resum corrects the checksum of a batch.
+func resum(raw []byte) {
+	binary.BigEndian.PutUint32(raw[17:], checksum(raw))
+}

@@ -239,64 +239,6 @@ func TestAVersionOneLeaderChangeTellsDirectories(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever is read can be written and read again as the same.
-func FuzzDecode(f *testing.F) {
-	for _, rec := range samples() {
-		var w writer
-		for v := range schemas[rec.Type()].levels {
-			f.Add(w.appendVersion(nil, rec, int16(v)))
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var r reader
-		rec, v, err := r.decode(b)
-		if err != nil {
-			return
-		}
-		var w writer
-		first := w.appendVersion(nil, rec, v)
-		again, _, err := r.decode(first)
-		if err != nil {
-			t.Fatalf("%+v: %v", rec, err)
-		}
-		if second := w.appendVersion(nil, again, v); !bytes.Equal(first, second) {
-			t.Fatalf("%x became %x", first, second)
-		}
-		if _, err := Dump(b); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// FuzzDecodeBatches fuzzes behind the checksum, which no fuzzer would pass.
-func FuzzDecodeBatches(f *testing.F) {
-	for _, rec := range samples() {
-		f.Add(AppendBatch(nil, 5, 1, 9, []Record{rec, &NoOp{}}, 33))
-	}
-	f.Add(AppendControlBatch(nil, 5, 1, 9, controlSamples()))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if size, err := batchSize(b); err == nil && size > 0 {
-			resum(b[:size])
-		}
-		n, err := DecodeBatches(b, func(batch Batch) error {
-			if got := len(batch.Records) + len(batch.Control); got != int(batch.End-batch.Base) || got == 0 {
-				t.Errorf("%d records in [%d, %d)", got, batch.Base, batch.End)
-			}
-			return nil
-		})
-		if n > len(b) || err == nil && n < len(b) && len(b)-n >= headerSize && wholeBatch(b[n:]) {
-			t.Errorf("%d of %d bytes", n, len(b))
-		}
-	})
-}
-
-func wholeBatch(b []byte) bool { size, err := batchSize(b); return err == nil && size > 0 }
-
-// resum corrects the checksum of a batch.
-func resum(raw []byte) {
-	binary.BigEndian.PutUint32(raw[17:], checksum(raw))
-}
-
 func BenchmarkDecodePartition(b *testing.B) {
 	raw := Append(nil, benchPartition(), Level)
 	b.ReportAllocs()

@@ -429,21 +429,6 @@ func TestALogKeepsAFewEntriesBehindItsSnapshot(t *testing.T) {
 	w.settle()
 }
 
-func FuzzDecodeMessage(f *testing.F) {
-	good, _ := AppendMessage(nil, &pb.Message{From: new(uint64(1)), To: new(uint64(2)), Type: pb.MsgApp.Enum(), Entries: []*pb.Entry{{Data: []byte("x")}}})
-	f.Add(good)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := DecodeMessage(b)
-		if err != nil {
-			return
-		}
-		if again, err := AppendMessage(nil, m); err != nil || len(again) > 2*len(b)+64 {
-			t.Fatalf("%d bytes became %d: %v", len(b), len(again), err)
-		}
-		_, _ = DecodeSnapshot(m.GetSnapshot())
-	})
-}
-
 func TestASeedGivesOneRun(t *testing.T) {
 	var logs [2][]byte
 	for i := range logs {
