@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -167,9 +168,13 @@ func (r *run) startClients() {
 		p := m.Start(x.Name(), func(*stage.Process) {})
 		ctx, cancel := p.Runtime.WithCancel(context.Background())
 		stops = append(stops, cancel)
+		env := r.env(p)
+		if slices.Contains(r.w.plan.Workloads[:i], x.Name()) {
+			env.Suffix = "@" + m.Name
+		}
 		p.Go(x.Name(), func() {
 			g := p.Runtime.NewGroup()
-			workload.Start(ctx, g, r.env(p), []workload.Workload{x})
+			workload.Start(ctx, g, env, []workload.Workload{x})
 			g.Wait()
 			r.left--
 		})
@@ -186,7 +191,12 @@ func (r *run) env(p *stage.Process) *workload.Env {
 	plan := r.w.plan
 	env := &workload.Env{Runtime: p.Runtime, Dial: p.Dial, Bootstrap: r.w.bootstrap(), History: r.history,
 		Rand:    rand.New(rand.NewPCG(plan.Seed, 1000+uint64(p.Machine.Number))),
-		Options: clientOptions(plan)}
+		Options: clientOptions(plan),
+		Broken: func(err error) {
+			if r.w.err == nil {
+				r.w.err = fmt.Errorf("%s was answered what cannot be: %w", p.Machine.Name, err)
+			}
+		}}
 	if r.o.Trace != nil {
 		env.Note = func(format string, args ...any) {
 			r.o.Trace(r.w.stage.Now(), p.Machine.Name, fmt.Sprintf(format, args...))

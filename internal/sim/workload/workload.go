@@ -37,6 +37,9 @@ type Env struct {
 	// Counts, if not nil, is where the workloads count what they achieve.
 	Counts *Counts
 
+	// Suffix keeps the names of workloads apart that are started one by one.
+	Suffix string
+
 	name string // of the workload, with a number when it runs several times
 	tell *teller
 }
@@ -90,7 +93,7 @@ func Start(ctx context.Context, g *task.Group, env *Env, list []Workload) {
 		own.defaults()
 		own.tell = tell
 		own.Rand = rand.New(rand.NewPCG(env.Rand.Uint64(), env.Rand.Uint64()))
-		own.name = w.Name()
+		own.name = w.Name() + env.Suffix
 		if times[own.name]++; times[own.name] > 1 {
 			own.name = numbered(own.name, times[own.name])
 		}
