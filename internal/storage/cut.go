@@ -116,7 +116,7 @@ func (l *Log) cutPoint(s *segment, end int64, to model.Offset) (model.Offset, in
 	return min(to, h.Base), w.pos, err
 }
 
-// lower makes durable that the recovery point and the log start sink, before
+// lower makes durable that recovery point, HW and log start sink, before
 // anything is cut (R8.14): a checkpoint above the log would throw it away.
 func (l *Log) lower(recovery, start model.Offset) error {
 	l.mu.Lock()
@@ -124,10 +124,14 @@ func (l *Log) lower(recovery, start model.Offset) error {
 	l.recovery = min(l.recovery, recovery)
 	l.start = min(l.start, start)
 	l.mu.Unlock()
-	if err := l.d.checkpointRecovery(func() bool { return l.savedRecovery > recovery }); err != nil {
+	saved := &l.d.saved
+	if err := l.d.checkpointRecovery(func() bool { return saved.recovery[l.tp] > recovery }); err != nil {
 		return err
 	}
-	return l.d.checkpointStart(func() bool { return l.savedStart > start })
+	if err := l.d.lowerHW(l.tp, recovery); err != nil {
+		return err
+	}
+	return l.d.checkpointStart(func() bool { return saved.start[l.tp] > start })
 }
 
 // discard takes segments off the disk, the last one first, so that a crash
@@ -265,9 +269,10 @@ func (l *Log) dropSnapshots(above model.Offset) error {
 	return nil
 }
 
-// restart drops all segments and begins an empty one.
+// restart drops all segments and begins an empty one. A crash may bring any of
+// the old ones back, so none of them is trusted any more.
 func (l *Log) restart(at, start model.Offset, now model.Millis) error {
-	if err := l.lower(at, start); err != nil {
+	if err := l.lower(min(at, l.segs[0].base), start); err != nil {
 		return err
 	}
 	gone := l.segs

@@ -272,7 +272,6 @@ func TestTheBatchesKnowTheirEpochBetterThanTheCheckpoint(t *testing.T) {
 			// An epoch may only be known later than it began.
 			t.Errorf("%q: epochs %v, want %v", content, got, want)
 		}
-		checkFolds(t, content, l)
 	}
 }
 

@@ -86,9 +86,10 @@ type Dir struct {
 	mu   sync.Mutex // guards logs
 	logs map[model.TopicPartition]*Log
 
-	// checkpoints is held while a checkpoint file of the directory is written,
-	// so that the file and what the logs know of it agree.
+	// checkpoints is held while a checkpoint file of the directory is written; it
+	// guards what those files say.
 	checkpoints *task.Mutex
+	saved       checkpointed
 
 	failed atomic.Pointer[error]
 	broken *task.Signal // latched
@@ -171,6 +172,9 @@ func (d *Dir) Create(tp model.TopicPartition, id model.UUID, cfg LogConfig, now 
 	}
 	l := &Log{d: d, tp: tp, dir: path.Join(d.path, tp.String()), topicID: id, metaDirty: true, namesDirty: true, lastFlush: now, snapped: model.UnknownOffset}
 	l.cfg.Store(&cfg)
+	if err := d.forget(tp); err != nil {
+		return nil, err
+	}
 	if err := l.makeFiles(now); err != nil {
 		return nil, d.fail("create", tp, err)
 	}
@@ -257,85 +261,6 @@ func (l *Log) close() {
 			f.kill()
 		}
 	}
-}
-
-// CheckpointHW writes replication-offset-checkpoint (R8.16).
-func (d *Dir) CheckpointHW(hw map[model.TopicPartition]model.Offset) error {
-	if err := d.usable(); err != nil {
-		return err
-	}
-	d.checkpoints.Lock()
-	defer d.checkpoints.Unlock()
-	return d.writeOffsets(hwFile, hw)
-}
-
-// CheckpointRecovery writes recovery-point-offset-checkpoint.
-func (d *Dir) CheckpointRecovery() error {
-	return d.checkpointRecovery(func() bool { return true })
-}
-
-// checkpointRecovery writes the file if `when` says so, which is asked under the
-// checkpoint lock.
-func (d *Dir) checkpointRecovery(when func() bool) error {
-	if err := d.usable(); err != nil {
-		return err
-	}
-	d.checkpoints.Lock()
-	defer d.checkpoints.Unlock()
-	if !when() {
-		return nil
-	}
-	m := map[model.TopicPartition]model.Offset{}
-	logs := d.Logs()
-	for _, l := range logs {
-		m[l.tp] = l.RecoveryPoint()
-	}
-	if err := d.writeOffsets(recoveryFile, m); err != nil {
-		return err
-	}
-	for _, l := range logs {
-		l.savedRecovery = m[l.tp]
-	}
-	return nil
-}
-
-// CheckpointLogStart writes log-start-offset-checkpoint: the logs whose start
-// lies above their first segment's base (R8.8).
-func (d *Dir) CheckpointLogStart() error {
-	return d.checkpointStart(func() bool { return true })
-}
-
-func (d *Dir) checkpointStart(when func() bool) error {
-	if err := d.usable(); err != nil {
-		return err
-	}
-	d.checkpoints.Lock()
-	defer d.checkpoints.Unlock()
-	if !when() {
-		return nil
-	}
-	m := map[model.TopicPartition]model.Offset{}
-	logs := d.Logs()
-	for _, l := range logs {
-		if v := l.view(); v.start > v.segs[0].base {
-			m[l.tp] = v.start
-		}
-	}
-	if err := d.writeOffsets(logStartFile, m); err != nil {
-		return err
-	}
-	for _, l := range logs {
-		l.savedStart = m[l.tp]
-	}
-	return nil
-}
-
-// writeOffsets writes one checkpoint file.
-func (d *Dir) writeOffsets(name string, m map[model.TopicPartition]model.Offset) error {
-	if err := writeFile(d.fs, path.Join(d.path, name), format.Offsets(m)); err != nil {
-		return d.fail("checkpoint", name, err)
-	}
-	return nil
 }
 
 // CloseClean stops the directory in the order of R8.18: all logs are flushed,

@@ -43,17 +43,24 @@ func (d *Dir) open() (err error) {
 	if err := d.loadMeta(); err != nil {
 		return err
 	}
+	// What is read here may have been named by a process that was killed before
+	// it made the name durable.
+	if err := d.fs.SyncDir(d.path); err != nil {
+		return err
+	}
 	clean, err := d.takeCleanFile()
 	if err != nil {
 		return err
 	}
-	marks := checkpointed{
+	d.saved = checkpointed{
 		hw:       d.readOffsets(hwFile),
 		recovery: d.readOffsets(recoveryFile),
 		start:    d.readOffsets(logStartFile),
-		clean:    clean,
 	}
-	return d.loadLogs(marks)
+	if err := d.loadLogs(clean); err != nil {
+		return err
+	}
+	return d.settleCheckpoints()
 }
 
 // makeDurable makes a folder with its parents, each of them durable.
@@ -72,12 +79,6 @@ func (d *Dir) makeDurable(folder string) error {
 		return err
 	}
 	return d.fs.SyncDir(parent)
-}
-
-// checkpointed is what the directory's files say of its logs.
-type checkpointed struct {
-	hw, recovery, start map[model.TopicPartition]model.Offset
-	clean               bool
 }
 
 // loadMeta reads meta.properties, or writes one for a new directory.
@@ -157,7 +158,7 @@ func (d *Dir) readOffsets(name string) map[model.TopicPartition]model.Offset {
 }
 
 // loadLogs loads every log folder, some at once.
-func (d *Dir) loadLogs(marks checkpointed) error {
+func (d *Dir) loadLogs(clean bool) error {
 	infos, err := d.fs.ReadDir(d.path)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (d *Dir) loadLogs(marks checkpointed) error {
 	}
 	logs := make([]*Log, len(tps))
 	err = d.each(len(tps), func(i int) (err error) {
-		logs[i], err = d.loadLog(tps[i], marks)
+		logs[i], err = d.loadLog(tps[i], clean)
 		return err
 	})
 	for _, l := range logs {
@@ -220,20 +221,18 @@ func (d *Dir) isLog(name string) (model.TopicPartition, bool) {
 }
 
 // loadLog brings one log up.
-func (d *Dir) loadLog(tp model.TopicPartition, marks checkpointed) (*Log, error) {
+func (d *Dir) loadLog(tp model.TopicPartition, clean bool) (*Log, error) {
 	cfg := d.opts.Config(tp)
 	l := &Log{d: d, tp: tp, dir: path.Join(d.path, tp.String()), lastFlush: d.opts.Now(), snapped: model.UnknownOffset}
 	l.cfg.Store(&cfg)
-	start, recovery := marks.start[tp], marks.recovery[tp]
-	r := &loader{l: l, clean: marks.clean, start: start, recovery: recovery, epoch: model.NoEpoch}
+	r := &loader{l: l, clean: clean, start: d.saved.start[tp], recovery: d.saved.recovery[tp], epoch: model.NoEpoch}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", tp, err)
 	}
 	for _, s := range l.segs {
 		s.rest()
 	}
-	l.savedRecovery, l.savedStart = recovery, start
-	l.hw = max(l.start, min(marks.hw[tp], l.leo))
+	l.hw = max(l.start, min(d.saved.hw[tp], l.leo))
 	return l, nil
 }
 

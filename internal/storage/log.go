@@ -37,10 +37,6 @@ type Log struct {
 	tail      *tail
 	closed    bool
 
-	// What the directory's checkpoints on disk say of this log; guarded by the
-	// directory's checkpoint lock.
-	savedRecovery, savedStart model.Offset
-
 	hw model.Offset // as checkpointed, clamped at load
 
 	// The writer's own: what is not durable yet of names and identity.

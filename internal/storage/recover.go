@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -77,10 +78,34 @@ func (r *loader) trust(s *segment, i int) error {
 		return err
 	}
 	r.l.d.opts.Log.Warn("segment is read again", "log", r.l.tp.String(), "segment", s.base, "why", err)
+	return r.rebuild(s)
+}
+
+// rebuild reads a segment again that lies below the recovery point. Its offset
+// index is away until all else is durable, so that a crash does not leave files
+// that were made anew in part where nobody looks at them.
+func (r *loader) rebuild(s *segment) error {
+	name, fs := path.Join(s.dir, segmentName(s.base, indexSuffix)), r.l.d.fs
+	s.index.f.rest()
+	err := fs.Remove(name)
+	if missing(err) {
+		err = nil
+	}
+	if err == nil {
+		err = fs.SyncDir(s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	s.index.f.renamed(name + tmpSuffix)
 	if _, err := r.reread(s); err != nil {
 		return err
 	}
-	return s.sync()
+	if err := errors.Join(s.sync(), fs.SyncDir(s.dir)); err != nil {
+		return err
+	}
+	s.index.f.renamed(name)
+	return errors.Join(fs.Rename(name+tmpSuffix, name), fs.SyncDir(s.dir))
 }
 
 // scanWithoutIndex is the size up to which a segment may be without index
@@ -351,7 +376,7 @@ func (r *loader) stateAt(at model.Offset) (*producers.State, error) {
 // producersAt is the producer state at an offset from the newest good snapshot at
 // or below it, the batches right before that, and what the log adds since.
 func (l *Log) producersAt(segs []*segment, at model.Offset) (*producers.State, error) {
-	state, from, err := l.newestSnapshot(at)
+	state, from, err := l.newestSnapshot(segs[0].base, at)
 	if err == nil && state.Len() > 0 {
 		err = recall(segs, from, state)
 	}
@@ -443,17 +468,18 @@ func (s *segment) foldFrom(place func(*walk) error, to model.Offset, state *prod
 	return err
 }
 
-// newestSnapshot loads the newest good producer snapshot at or below an offset,
-// and its offset; an empty state of the log's first offset when there is none.
-// Bad ones are removed (R8.6).
-func (l *Log) newestSnapshot(at model.Offset) (*producers.State, model.Offset, error) {
+// newestSnapshot loads the newest good producer snapshot within the offsets, and
+// its offset; an empty state of the log's first offset when there is none. What
+// lies below the first segment tells nothing of the records between the two. Bad
+// ones are removed (R8.6).
+func (l *Log) newestSnapshot(first, at model.Offset) (*producers.State, model.Offset, error) {
 	infos, err := l.names()
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, info := range slices.Backward(infos) {
 		base, suffix, ok := parseSegmentName(info.Name)
-		if !ok || suffix != snapshotSuffix || base > at {
+		if !ok || suffix != snapshotSuffix || base > at || base < first {
 			continue
 		}
 		entries, err := l.loadSnapshot(info.Name)

@@ -47,7 +47,7 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 		}
 		n = len(l.segs) - 1
 	}
-	if err := l.settleBelow(l.segs[n].base); err != nil {
+	if err := l.settleBelow(l.segs[n]); err != nil {
 		return 0, err
 	}
 	gone := l.segs[:n:n]
@@ -64,17 +64,20 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 	return start, nil
 }
 
-// settleBelow makes durable that everything below a segment's base is, which most
-// often is so. After a crash any of the removed segments may be there again, with
-// holes between them: only below the recovery point is a hole not taken for lost
-// bytes, with all that follows it.
-func (l *Log) settleBelow(base model.Offset) error {
-	if l.RecoveryPoint() < base {
+// settleBelow makes durable that everything below a segment is, which most often
+// is so, and what its producers' snapshot knows of that. After a crash any of the
+// removed segments may be there again, with holes between them: only below the
+// recovery point is a hole not taken for lost bytes, with all that follows it.
+func (l *Log) settleBelow(s *segment) error {
+	if l.RecoveryPoint() < s.base {
 		if err := l.sync(); err != nil {
 			return l.fail("flush", err)
 		}
 	}
-	return l.d.checkpointRecovery(func() bool { return l.savedRecovery < base })
+	if err := s.syncBelow(s.base); err != nil && !missing(err) {
+		return l.fail("flush producers of", err)
+	}
+	return l.d.checkpointRecovery(func() bool { return l.d.saved.recovery[l.tp] < s.base })
 }
 
 // expired counts the segments at the front that may go. A segment goes only if

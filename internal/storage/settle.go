@@ -57,7 +57,12 @@ func (r *loader) settleEnds() error {
 	l := r.l
 	if r.leo < r.start {
 		l.d.opts.Log.Warn("log ends below its start and begins anew", "log", l.tp.String(), "end", r.leo, "start", r.start)
-		err := l.discard(r.segs)
+		l.epochs.Clear()
+		l.epochsDirty = true
+		err := l.WriteEpochs(nil) // else the next start would find those of the old log
+		if err == nil {
+			err = l.discard(r.segs)
+		}
 		if err == nil {
 			err = l.dropSnapshots(model.UnknownOffset)
 		}
@@ -68,8 +73,6 @@ func (r *loader) settleEnds() error {
 			return err
 		}
 		r.leo, r.producers = r.start, nil
-		l.epochs.Clear()
-		l.epochsDirty = true
 	}
 	l.segs, l.leo = r.segs, r.leo
 	l.start = max(r.segs[0].base, r.start)
