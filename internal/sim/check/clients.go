@@ -102,8 +102,8 @@ func (AckedCommitted) call(s *Set, p *part, e *event) string {
 		o := e.offset + model.Offset(i)
 		got, ok := p.valueAt(o)
 		switch {
-		case o >= p.commitEnd:
-			return fmt.Sprintf("%s was acknowledged at %d, committed is what is below %d", v, o, p.commitEnd)
+		case o >= p.highest:
+			return fmt.Sprintf("%s was acknowledged at %d, committed is what is below %d", v, o, p.highest)
 		case ok && got != v:
 			return fmt.Sprintf("%s was acknowledged at %d, committed there is %s", v, o, got)
 		}
@@ -208,8 +208,8 @@ func (RepeatableRead) call(_ *Set, p *part, e *event) string {
 	for i, o := range f.Offsets {
 		got, ok := p.valueAt(o)
 		switch {
-		case o >= p.commitEnd:
-			return fmt.Sprintf("%s got offset %d from b%d, committed is what is below %d", e.who, o, f.From, p.commitEnd)
+		case o >= p.highest:
+			return fmt.Sprintf("%s got offset %d from b%d, committed is what is below %d", e.who, o, f.From, p.highest)
 		case ok && i < len(f.Values) && got != f.Values[i]:
 			return fmt.Sprintf("%s got %s at %d from b%d, committed there is %s", e.who, f.Values[i], o, f.From, got)
 		}
@@ -218,10 +218,10 @@ func (RepeatableRead) call(_ *Set, p *part, e *event) string {
 }
 
 func (LatestMonotone) call(_ *Set, p *part, e *event) string {
-	if p.unclean || e.offset <= p.commitEnd {
+	if p.unclean || e.offset <= p.highest {
 		return ""
 	}
-	return fmt.Sprintf("%s was told the end %d, committed is what is below %d", e.who, e.offset, p.commitEnd)
+	return fmt.Sprintf("%s was told the end %d, committed is what is below %d", e.who, e.offset, p.highest)
 }
 
 // GroupOffsets is I29 for groups: one resumes where it committed last, or at what

@@ -89,7 +89,7 @@ func sameState(a, b *image.Partition) bool {
 }
 
 func stateOf(p *image.Partition) string {
-	return fmt.Sprintf("leader %d@%d, replicas %v, ISR %v, ELR %v", p.Leader, p.LeaderEpoch, p.Replicas, p.ISR, p.ELR)
+	return fmt.Sprintf("leader %d@%d, replicas %v, ISR %v, ELR %v, last known %v", p.Leader, p.LeaderEpoch, p.Replicas, p.ISR, p.ELR, p.LastKnownELR)
 }
 
 // advance takes in what was committed since.
@@ -213,7 +213,7 @@ func (ControllerState) change(s *Set, p *part, _, is *image.Partition) string {
 		return fmt.Sprintf("adds %v, removes %v, replicas %v", is.Adding, is.Removing, is.Replicas)
 	case len(is.ISR) >= p.effectiveMinISR() && len(is.ELR) > 0:
 		return fmt.Sprintf("an ELR beside an ISR of the minimum %d: %s", p.effectiveMinISR(), stateOf(is))
-	case is.Recovering && len(is.ISR) != 1:
+	case is.Recovering && len(is.ISR) > 1: // none when its leader is gone too
 		return "recovers with another ISR than its leader: " + stateOf(is)
 	case !s.elr && len(is.ELR) > 0:
 		return "an ELR though that feature is off: " + stateOf(is)

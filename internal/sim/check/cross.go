@@ -51,8 +51,8 @@ func (StablePrefix) part(_ *Set, p *part) string {
 			continue
 		}
 		hw := m.now.marks.HW
-		if hw > p.commitEnd && m.readable() < hw {
-			return fmt.Sprintf("b%d has the HW %d, no leader had more than %d", m.id(), hw, p.commitEnd)
+		if hw > p.highest && m.readable() < hw {
+			return fmt.Sprintf("b%d has the HW %d, no leader had more than %d", m.id(), hw, p.highest)
 		}
 		if bad, lacks := m.lacks(min(hw, p.commitEnd)); lacks {
 			return fmt.Sprintf("b%d differs at %d from what was committed, its HW is %d", m.id(), bad, hw)

@@ -218,7 +218,7 @@ func (f *final) operations(h *History, calls []placed) []porcupine.Operation {
 	for rank, x := range calls {
 		c := &h.calls[x.op]
 		o := porcupine.Operation{ClientId: rank, Input: appendOrRead{rank: rank}, Call: int64(2 * c.began), Return: int64(2*len(h.events) + 1)}
-		if c.ended >= 0 && c.out == OK {
+		if c.ended >= 0 && c.out == OK && c.Acks != 0 {
 			o.Return = int64(2*c.ended + 1)
 		}
 		out = append(out, o)

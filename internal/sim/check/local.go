@@ -122,7 +122,7 @@ func (HWStep) replica(s *Set, m *mirror) string {
 		if r.LEO < f.marks.HW && f.steps == was.steps+1 {
 			return fmt.Sprintf("b%d raises its HW to %d, b%d is known at %d", m.id(), f.marks.HW, r.ID, r.LEO)
 		}
-		if q == nil || q.lossy || q.compare || m.stale() || m.part.unclean || q.end >= f.marks.HW {
+		if q == nil || q.unread || q.lossy || q.compare || m.stale() || m.part.unclean || q.end >= f.marks.HW {
 			continue
 		}
 		return fmt.Sprintf("b%d raises its HW to %d, b%d is known at %d and ends at %d", m.id(), f.marks.HW, r.ID, r.LEO, q.end)

@@ -170,8 +170,12 @@ func hosts(i *image.Image, id model.TopicIDPartition, broker model.BrokerID) boo
 func (s *Set) noteHW(m *mirror) {
 	p, hw := m.part, m.now.marks.HW
 	leads := m.now.role == partition.Leader
-	if !leads && m.was.role != partition.Leader || hw <= p.commitEnd || p.unclean {
+	if !leads && m.was.role != partition.Leader {
 		return // a leader may commit with its last append and follow at once
+	}
+	p.highest = max(p.highest, hw)
+	if hw <= p.commitEnd || p.unclean || m.unread {
+		return
 	}
 	for _, n := range m.batches[find(m.batches, p.commitEnd):] {
 		if n.last >= hw {

@@ -48,7 +48,7 @@ func sound() *state {
 	for _, n := range []*node{a, b, c} {
 		s.p.nodes[nodeKey{n.base, n.epoch}] = n
 	}
-	s.p.commits, s.p.commitEnd = []*node{a, b}, 4
+	s.p.commits, s.p.commitEnd, s.p.highest = []*node{a, b}, 4, 4
 	for id := model.BrokerID(1); id <= 3; id++ {
 		seat := &seat{id: id, life: 1, running: true, epoch: model.BrokerEpoch(id), mirrors: map[model.TopicIDPartition]*mirror{}}
 		m := &mirror{seat: seat, part: s.p, p: new(partition.Partition), batches: []*node{a, b, c}, end: 5}

@@ -79,6 +79,7 @@ type part struct {
 	// lead, in offset order; commitEnd is where it ends.
 	commits   []*node
 	commitEnd model.Offset
+	highest   model.Offset // HW of a leader; above commitEnd only if a log could not be read
 	writers   map[model.Epoch]writer
 	latest    model.Offset // the greatest end told by a leader that was not stale
 	// unclean is set once more replicas lost records than min.insync.replicas
@@ -310,7 +311,8 @@ func (s *Set) lookAtReplica(m *mirror, r Replica) error {
 	if err != nil {
 		return err
 	}
-	if m.unread {
+	p := m.part
+	if s.noteHW(m); m.unread {
 		return nil
 	}
 	if m.compare {
@@ -319,12 +321,10 @@ func (s *Set) lookAtReplica(m *mirror, r Replica) error {
 			return err
 		}
 	}
-	p := m.part
 	s.touch(p)
 	if p.deleted || m.now.role == partition.Stopped {
 		return nil
 	}
-	s.noteHW(m)
 	if err := s.checkGone(p, m, gone); err != nil {
 		return err
 	}
