@@ -22,8 +22,9 @@ type Options struct {
 	Events uint64
 	// Trace, if set, is told what happens, a line at a time.
 	Trace func(at time.Duration, who, what string)
-	// Invariants are checked beside those of the house.
-	Invariants []check.Invariant
+	// Own, if set, is called once for each run, so that what it returns may keep
+	// state.
+	Own func(Outlook) Own
 	// Skip names invariants that are not checked.
 	Skip []string
 }
@@ -65,6 +66,7 @@ type run struct {
 	cluster check.Cluster
 	at      map[*stage.Machine]int // member of each machine
 	stop    context.CancelFunc     // ends the workloads
+	own     Own                    // of this run
 	left    int                    // clients that run
 	over    bool                   // the faults have ended
 	quiet   bool                   // the clients have ended
@@ -112,9 +114,7 @@ func (r *run) begin() {
 	w := r.w
 	w.stage.Trace = r.o.Trace
 	r.set = check.New(check.Options{MinISR: w.plan.MinISR, History: r.history, Skip: r.o.Skip})
-	for _, own := range r.o.Invariants {
-		r.set.Add(own)
-	}
+	r.bring()
 	for _, m := range w.members {
 		r.at[m.machine] = len(r.at)
 		if m.broker {
@@ -164,21 +164,13 @@ func (r *run) startClients() {
 			r.w.err = fmt.Errorf("there is no workload %q", r.w.plan.Workloads[i])
 			return
 		}
-		r.left++
-		p := m.Start(x.Name(), func(*stage.Process) {})
-		ctx, cancel := p.Runtime.WithCancel(context.Background())
-		stops = append(stops, cancel)
-		env := r.env(p)
+		suffix := ""
 		if slices.Contains(r.w.plan.Workloads[:i], x.Name()) {
-			env.Suffix = "@" + m.Name
+			suffix = "@" + m.Name
 		}
-		p.Go(x.Name(), func() {
-			g := p.Runtime.NewGroup()
-			workload.Start(ctx, g, env, []workload.Workload{x})
-			g.Wait()
-			r.left--
-		})
+		stops = append(stops, r.startClient(m, x, suffix))
 	}
+	stops = append(stops, r.startOwn()...)
 	r.stop = func() {
 		for _, stop := range stops {
 			stop()
@@ -215,7 +207,7 @@ func (r *run) turn() error {
 			if s.Err() != nil {
 				return s.Err()
 			}
-			return errors.New("nothing can happen any more")
+			return errStuck
 		}
 		if err := r.check(); err != nil {
 			return err
@@ -237,7 +229,7 @@ func (r *run) turn() error {
 func (r *run) settled() (bool, error) {
 	err := r.unsettled()
 	if err == nil {
-		return true, r.set.AtEnd(&r.cluster, r.history)
+		return true, r.watch(r.atEnd)
 	}
 	if r.w.stage.Now() > r.since+settling {
 		return false, err
@@ -255,7 +247,7 @@ func (r *run) unsettled() error {
 		return &check.Violation{Invariant: "Answered", Text: fmt.Sprintf("%d clients wait for answers", r.left)}
 	}
 	r.refreshAll()
-	return r.set.Converged(&r.cluster)
+	return r.watch(func() error { return r.set.Converged(&r.cluster) })
 }
 
 // check looks at what the last step may have changed.
@@ -267,7 +259,13 @@ func (r *run) check() error {
 	if i, ok := r.at[p.Machine]; ok {
 		r.refresh(r.w.members[i])
 	}
-	return r.set.AfterStep(&r.cluster)
+	return r.watch(func() error { return r.set.AfterStep(&r.cluster) })
+}
+
+// watch lets a checker look.
+func (r *run) watch(look func() error) (err error) {
+	r.w.stage.Watch(func() { err = look() })
+	return err
 }
 
 // ended tells the checkers of a process that ended.
