@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants cases acceptance chaos compat-kafka failover bench bench-start
+.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-start
 
 # One static binary in bin/.
 build:
@@ -9,9 +9,23 @@ build:
 test:
 	go test ./...
 
-# Removes the rules of the cores one by one; a script or a seed must notice each.
+# Removes the rules one by one; a script, a random walk and a seed of the simulator must notice each. Writes docs/proof.md.
 mutants:
-	go test ./internal/core/coretest/mutants -mutants -v -timeout 60m
+	go test ./internal/sim/mutants -mutants -v -timeout 0
+
+# Every fuzz target for FUZZTIME, one after the other, each with PARALLEL workers and a line when it is done; FUZZ names some of
+# them as folder:target. An input that fails is written to testdata/fuzz beside the target and is a plain test from then on.
+FUZZTIME ?= 10m
+PARALLEL ?= 1
+FUZZ ?= api:FuzzRequest wire:FuzzResponse transport:FuzzFrames record:FuzzBatch replicas:FuzzLogDirectory \
+	controlplane:FuzzMetadata core/group:FuzzGroup core/controller:FuzzController
+fuzz:
+	@mkdir -p bin; failed=0; for t in $(FUZZ); do \
+		out=bin/fuzz-$${t#*:}.txt; \
+		if go test ./internal/$${t%:*} -run '^$$' -fuzz "^$${t#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s -parallel $(PARALLEL) >$$out 2>&1; \
+		then echo "$${t#*:}: clean, $$(grep -o 'execs: [0-9]*.*' $$out | tail -1)"; \
+		else failed=1; echo "$${t#*:}: FAILED"; grep -v '^fuzz: ' $$out; fi; \
+	done; exit $$failed
 
 # Every promise on a fake clock, with the long walks.
 cases:
