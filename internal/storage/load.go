@@ -34,7 +34,7 @@ func OpenDir(fs vfs.FS, dir string, opts DirOptions) (*Dir, error) {
 }
 
 func (d *Dir) open() (err error) {
-	if err := d.makeDurable(d.path); err != nil {
+	if err := vfs.MakeDurable(d.fs, d.path); err != nil {
 		return err
 	}
 	if d.lock, err = d.fs.Lock(path.Join(d.path, lockFile)); err != nil {
@@ -61,24 +61,6 @@ func (d *Dir) open() (err error) {
 		return err
 	}
 	return d.settleCheckpoints()
-}
-
-// makeDurable makes a folder with its parents, each of them durable.
-func (d *Dir) makeDurable(folder string) error {
-	_, err := d.fs.Stat(folder)
-	if !missing(err) {
-		return err
-	}
-	parent := path.Dir(folder)
-	if parent != folder {
-		if err := d.makeDurable(parent); err != nil {
-			return err
-		}
-	}
-	if err := d.fs.MkdirAll(folder); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(parent)
 }
 
 // loadMeta reads meta.properties, or writes one for a new directory.
@@ -225,6 +207,7 @@ func (d *Dir) loadLog(tp model.TopicPartition, clean bool) (*Log, error) {
 	cfg := d.opts.Config(tp)
 	l := &Log{d: d, tp: tp, dir: path.Join(d.path, tp.String()), lastFlush: d.opts.Now(), snapped: model.UnknownOffset}
 	l.cfg.Store(&cfg)
+	l.metaDirty = !clean // a killed process may have made nothing of it durable
 	r := &loader{l: l, clean: clean, start: d.saved.start[tp], recovery: d.saved.recovery[tp], epoch: model.NoEpoch}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", tp, err)

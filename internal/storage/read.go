@@ -124,6 +124,9 @@ func (l *Log) span(v *view, i int, w *walk, out *Slice, from model.Offset, maxBy
 			return err
 		}
 	}
+	if first.base >= v.endOf(i) || next > v.endOf(i) {
+		return fmt.Errorf("%w: the batches at %d have offsets [%d, %d), but the segment ends at %d", ErrCorrupt, first.pos, first.base, next, v.endOf(i))
+	}
 	if out.Len = int(end - first.pos); out.Len > 0 {
 		out.Next = next
 	}

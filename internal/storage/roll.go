@@ -46,6 +46,13 @@ func (l *Log) rollTo(base model.Offset, now model.Millis) (*segment, error) {
 	if base == old.base {
 		return old, nil // nothing was in it
 	}
+	if l.RecoveryPoint() >= base {
+		// Flushes counted the log file alone. As soon as there is a newer segment
+		// this one is not read again.
+		if err := old.sync(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.create(now); err != nil {
 		return nil, err
 	}
@@ -216,8 +223,11 @@ func (l *Log) settleMetadata() error {
 		return nil
 	}
 	f, err := l.d.fs.Open(path.Join(l.dir, metadataFile))
-	if err == nil {
+	switch {
+	case err == nil:
 		err = errors.Join(f.Sync(), f.Close())
+	case missing(err):
+		err = nil // lost, see SetTopicID
 	}
 	err = errors.Join(err, l.d.fs.SyncDir(l.dir), l.d.fs.SyncDir(l.d.path))
 	if err != nil {

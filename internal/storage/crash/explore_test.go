@@ -34,7 +34,7 @@ type reach struct {
 
 var (
 	quick    = reach{ways: 3, samples: 1, deep: 101, kills: 61}
-	thorough = reach{ways: 256, samples: 24, deep: 7, kills: 1}
+	thorough = reach{ways: 128, samples: 24, deep: 23, kills: 3}
 )
 
 // explorer explores one story.

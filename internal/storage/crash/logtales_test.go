@@ -12,6 +12,13 @@ var scenarios = []scenario{
 		v.flush()
 		v.writes(3)
 	}),
+	logScenario("flush every append", func(v *logStory) {
+		for i := range 22 {
+			v.write(1 + i%3)
+			v.flush()
+			v.background()
+		}
+	}),
 	logScenario("truncate within a segment", func(v *logStory) {
 		v.writes(8)
 		v.flush()

@@ -1,10 +1,8 @@
 package format_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -77,56 +75,6 @@ func TestBadFilesAreRefused(t *testing.T) {
 	} {
 		if err := c.parse([]byte(c.content)); err == nil {
 			t.Errorf("%q was taken", c.content)
-		}
-	}
-}
-
-// FuzzReaders gives every reader of a small file whatever it may find. None may
-// panic, and what one takes must make sense.
-func FuzzReaders(f *testing.F) {
-	for _, pattern := range []string{"*-checkpoint", "meta.properties", ".kafka_cleanshutdown", "*/*-checkpoint", "*/*.metadata", "*/*.snapshot", "*/*.txnindex"} {
-		names, err := filepath.Glob(filepath.Join(fixture, pattern))
-		if err != nil || len(names) == 0 {
-			f.Fatal(pattern, err)
-		}
-		for _, name := range names {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(b)
-			f.Add(b[:len(b)/2])
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		readText(t, b)
-		if _, err := format.ParseSnapshot(b); err == nil && len(b) < 10 {
-			t.Error("too short")
-		}
-		if list, err := format.ParseTxnIndex(b); err == nil && len(list) != len(b)/34 {
-			t.Error("wrong count")
-		}
-		_, _ = format.ParsePartitionMetadata(b)
-		_, _ = format.ParseCleanShutdown(b)
-	})
-}
-
-func readText(t *testing.T, b []byte) {
-	if m, err := format.ParseOffsets(b); err == nil {
-		again, err := format.ParseOffsets(format.Offsets(m))
-		if err != nil || !maps.Equal(again, m) {
-			t.Errorf("%v became %v, %v", m, again, err)
-		}
-	}
-	if list, err := format.ParseEpochs(b); err == nil {
-		again, err := format.ParseEpochs(format.Epochs(list))
-		if err != nil || !slices.Equal(again, list) {
-			t.Errorf("%v became %v, %v", list, again, err)
-		}
-	}
-	if m, err := format.ParseMeta(b); err == nil {
-		if again, err := format.ParseMeta(m.Format()); err != nil || again != m {
-			t.Errorf("%+v %v", again, err)
 		}
 	}
 }
