@@ -54,6 +54,8 @@ func (r *Result) Invariant() string {
 	return ""
 }
 
+var zz func(*run)
+
 // settling is how long a mended cluster may take until it has settled.
 const settling = 60 * time.Second
 
@@ -88,6 +90,9 @@ func Run(p *Plan, o Options) *Result {
 		return res
 	}
 	r.w = w
+	if zz != nil {
+		zz(r)
+	}
 	r.begin()
 	res.Err = r.turn()
 	r.tell(res)
@@ -207,7 +212,7 @@ func (r *run) turn() error {
 			if s.Err() != nil {
 				return s.Err()
 			}
-			return errStuck
+			return errors.New("nothing can happen any more")
 		}
 		if err := r.check(); err != nil {
 			return err

@@ -60,7 +60,11 @@ func (s *shrinker) fewerActions() (changed bool) {
 }
 
 func (s *shrinker) fewerWorkloads() (changed bool) {
-	for i := 0; i < len(s.best.Plan.Workloads) && len(s.best.Plan.Workloads) > 1; {
+	least := 1
+	if s.o.Own != nil {
+		least = 0 // the user may bring some
+	}
+	for i := 0; i < len(s.best.Plan.Workloads) && len(s.best.Plan.Workloads) > least; {
 		p := s.best.Plan.without(func(int) bool { return false })
 		p.Workloads = slices.Delete(p.Workloads, i, i+1)
 		if s.try(p) {

@@ -36,6 +36,7 @@ type reader struct {
 	manner    manner
 	positions []*position
 	sessions  []*session
+	got       func(read []entry) // if not nil, is told of each answer with or without records
 }
 
 // read fetches once from every broker that the positions need, and takes the
@@ -257,6 +258,9 @@ func (r *reader) records(broker int32, a *kmsg.FetchResponseTopicPartition, p *p
 		}
 	}
 	r.c.env.fetched(r, broker, &from, a, read)
+	if r.got != nil {
+		r.got(read)
+	}
 }
 
 // entry is one record that was read.

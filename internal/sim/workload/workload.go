@@ -34,6 +34,8 @@ type Env struct {
 	// Broken is told what no cluster may answer, whatever was done to it, such as
 	// bytes that are no records. Without it that is a panic.
 	Broken func(error)
+	// Failed is told what a workload that a user brought complains of.
+	Failed func(error)
 	// Counts, if not nil, is where the workloads count what they achieve.
 	Counts *Counts
 
