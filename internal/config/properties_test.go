@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,19 +56,23 @@ func TestPrintedPropertiesReadBack(t *testing.T) {
 	})
 }
 
-func FuzzAnyFileIsReadOrRefused(f *testing.F) {
-	f.Add("a=1\\\n b", false)
-	f.Add("node.id: 1\nlog: {dirs: [a, b]}", true)
-	f.Add("\\u12", false)
-	f.Fuzz(func(t *testing.T, text string, yaml bool) {
-		b := builder{values: map[string]string{}, lenient: map[string]bool{}}
-		name := "f.properties"
-		if yaml {
-			name = "f.yaml"
+// Files that are nearly right, and such that are not at all, give a configuration
+// or an error, never both and never a panic.
+func TestAnyFileIsReadOrRefused(t *testing.T) {
+	texts := []string{"a=1\\\n b", "\\u12", "node.id=1\nprocess.roles=broker,controller\nlog.dirs=/d", "node.id: 1\nlog: {dirs: [a, b]}", "? [a\n- &x *x", "a: !!binary ="}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.SampledFrom(texts).Draw(t, "text"))
+		for range rapid.IntRange(0, 5).Draw(t, "edits") {
+			at := rapid.IntRange(0, len(text)).Draw(t, "at")
+			cut := rapid.IntRange(at, min(len(text), at+3)).Draw(t, "cut")
+			text = slices.Concat(text[:at], []byte(rapid.StringMatching(`[ -~\n\t\\:{}\[\]&*!=,]{0,4}`).Draw(t, "put")), text[cut:])
 		}
-		if b.file(name, []byte(text)) == nil {
-			if c, err := b.build(); (c == nil) == (err == nil) {
-				t.Errorf("config %v with error %v", c, err)
+		for _, name := range []string{"f.properties", "f.yaml"} {
+			b := builder{values: map[string]string{}, lenient: map[string]bool{}}
+			if b.file(name, text) == nil {
+				if c, err := b.build(); (c == nil) == (err == nil) {
+					t.Fatalf("config %v with error %v", c, err)
+				}
 			}
 		}
 	})
