@@ -48,12 +48,16 @@ func (EpochCache) replica(_ *Set, m *mirror) string {
 		m.epochsOK = 0
 	}
 	from := m.readable()
+	m.highest = max(m.highest, from)
 	for ; m.epochsOK < len(m.batches); m.epochsOK++ {
 		n := m.batches[m.epochsOK]
 		if n.last < from || n.bad {
 			continue
 		}
-		if got := m.p.EpochAt(max(n.base, from)); got != n.epoch {
+		// What comes back with a log start of before may be of an epoch that the
+		// cache has forgotten (R8.17).
+		got := m.p.EpochAt(max(n.base, from))
+		if got != n.epoch && (got != model.NoEpoch || n.base >= m.highest) {
 			return fmt.Sprintf("b%d holds %v, its cache says epoch %d", m.id(), n, got)
 		}
 	}

@@ -80,7 +80,8 @@ type mirror struct {
 	end       model.Offset
 	cutsRead  uint64 // truncations that batches account for
 	producers map[model.ProducerID]*node
-	epochsOK  int // batches whose epoch the cache was asked for
+	highest   model.Offset // where the log was ever found to start; a crash may take that back
+	epochsOK  int          // batches whose epoch the cache was asked for
 
 	// agree is how many of the partition's commits were found in batches, at
 	// where to look for the next.
