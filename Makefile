@@ -27,20 +27,6 @@ fuzz:
 		else failed=1; echo "$${t#*:}: FAILED"; grep -v '^fuzz: ' $$out; fi; \
 	done; exit $$failed
 
-# Every fuzz target for FUZZTIME, one after the other, each with PARALLEL workers and a line when it is done; FUZZ names some of
-# them as folder:target. An input that fails is written to testdata/fuzz beside the target and is a plain test from then on.
-FUZZTIME ?= 10m
-PARALLEL ?= 1
-FUZZ ?= api:FuzzRequest wire:FuzzResponse transport:FuzzFrames record:FuzzBatch replicas:FuzzLogDirectory \
-	controlplane:FuzzMetadata core/group:FuzzGroup core/controller:FuzzController
-fuzz:
-	@mkdir -p bin; failed=0; for t in $(FUZZ); do \
-		out=bin/fuzz-$${t#*:}.txt; \
-		if go test ./internal/$${t%:*} -run '^$$' -fuzz "^$${t#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s -parallel $(PARALLEL) >$$out 2>&1; \
-		then echo "$${t#*:}: clean, $$(grep -o 'execs: [0-9]*.*' $$out | tail -1)"; \
-		else failed=1; echo "$${t#*:}: FAILED"; grep -v '^fuzz: ' $$out; fi; \
-	done; exit $$failed
-
 # Every promise on a fake clock, with the long walks.
 cases:
 	go test ./compat/cases -full -timeout 60m

@@ -288,12 +288,16 @@ func readSmall(t *testing.T, b []byte) {
 	_, _ = format.ParseCleanShutdown(b)
 }
 
-func openFuzzed(fs vfs.FS) (*storage.Dir, error) {
+func fuzzConfig() storage.LogConfig {
 	cfg := storage.DefaultLogConfig()
 	cfg.SegmentBytes, cfg.SegmentIndexBytes, cfg.IndexIntervalBytes = 2000, 1200, 200
+	return cfg
+}
+
+func openFuzzed(fs vfs.FS) (*storage.Dir, error) {
 	return storage.OpenDir(fs, fuzzDir, storage.DirOptions{
 		ClusterID: "P0y1z4e6mz4kF-HprJgivA", NodeID: 1, DirectoryID: model.UUID{9}, Workers: 1, Manual: true,
-		Config: func(model.TopicPartition) storage.LogConfig { return cfg },
+		Config: func(model.TopicPartition) storage.LogConfig { return fuzzConfig() },
 		Now:    func() model.Millis { return fuzzNow },
 	})
 }
@@ -301,49 +305,25 @@ func openFuzzed(fs vfs.FS) (*storage.Dir, error) {
 // fuzzDirectory makes a directory that was stopped cleanly and returns its files.
 func fuzzDirectory(f *testing.F) map[string][]byte {
 	fs := vfs.NewMem()
-	dir, err := openFuzzed(fs)
-	if err != nil {
-		f.Fatal(err)
-	}
-	cfg := storage.DefaultLogConfig()
-	cfg.SegmentBytes, cfg.SegmentIndexBytes, cfg.IndexIntervalBytes = 2000, 1200, 200
-	logs := map[model.TopicPartition]*storage.Log{}
-	for i, tp := range []model.TopicPartition{fuzzEvents, fuzzOther} {
-		if logs[tp], err = dir.Create(tp, model.UUID{1, byte(i)}, cfg, fuzzNow); err != nil {
-			f.Fatal(err)
-		}
-	}
-	add := func(tp model.TopicPartition, epoch model.Epoch, b []byte) {
-		l := logs[tp]
-		if n := l.Epochs(); len(n) == 0 || n[len(n)-1].Epoch < epoch {
-			err = l.WriteEpochs(append(n, model.EpochStart{Epoch: epoch, Start: l.LEO()}))
-		}
-		if err == nil {
-			_, err = l.Append(fuzzNow, storage.AppendBatch{Bytes: b, Stamp: true, Base: l.LEO(), Epoch: epoch})
-		}
+	check := func(err error) {
 		if err != nil {
 			f.Fatal(err)
 		}
 	}
-	for i := range 40 {
-		epoch, l := model.Epoch(i/15), logs[fuzzEvents]
-		add(fuzzEvents, epoch, fuzzBatch(1+i%3, l.LEO()))
-		if i%8 == 3 {
-			add(fuzzEvents, epoch, fuzzTxn(l.LEO()))
-			add(fuzzEvents, epoch, record.Marker{Producer: 7, ProducerEpoch: 0, Commit: i == 3}.Batch(l.LEO(), epoch, fuzzNow))
-		}
-		if i < 10 {
-			add(fuzzOther, 0, fuzzBatch(2, logs[fuzzOther].LEO()))
-		}
+	dir, err := openFuzzed(fs)
+	check(err)
+	for i, tp := range []model.TopicPartition{fuzzEvents, fuzzOther} {
+		_, err := dir.Create(tp, model.UUID{1, byte(i)}, fuzzConfig(), fuzzNow)
+		check(err)
 	}
-	err = errors.Join(dir.CheckpointHW(map[model.TopicPartition]model.Offset{fuzzEvents: 50, fuzzOther: 20}), dir.CheckpointLogStart(), dir.CloseClean(8))
-	cuts, cutsErr := openCuts(fs, fuzzDir)
-	if err = errors.Join(err, cutsErr); err == nil {
-		err = errors.Join(cuts.write(line(model.UUID{1}, 5)), cuts.write(line(model.UUID{1}, 7)))
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(fillFuzzed(dir))
+	check(dir.CheckpointHW(map[model.TopicPartition]model.Offset{fuzzEvents: 50, fuzzOther: 20}))
+	check(dir.CheckpointLogStart())
+	check(dir.CloseClean(8))
+	cuts, err := openCuts(fs, fuzzDir)
+	check(err)
+	check(cuts.write(line(model.UUID{1}, 5)))
+	check(cuts.write(line(model.UUID{1}, 7)))
 	files := map[string][]byte{}
 	gather(f, fs, fuzzDir, files)
 	delete(files, ".lock")
@@ -351,6 +331,33 @@ func fuzzDirectory(f *testing.F) map[string][]byte {
 		files["log-start-offset-checkpoint"] = []byte("0\n0\n")
 	}
 	return files
+}
+
+// fillFuzzed writes three epochs with five transactions into one log, and ten
+// batches into the other.
+func fillFuzzed(dir *storage.Dir) (err error) {
+	add := func(tp model.TopicPartition, epoch model.Epoch, batch func(model.Offset) []byte) {
+		l := dir.Log(tp)
+		if n := l.Epochs(); len(n) == 0 || n[len(n)-1].Epoch < epoch {
+			err = errors.Join(err, l.WriteEpochs(append(n, model.EpochStart{Epoch: epoch, Start: l.LEO()})))
+		}
+		_, failed := l.Append(fuzzNow, storage.AppendBatch{Bytes: batch(l.LEO()), Stamp: true, Base: l.LEO(), Epoch: epoch})
+		err = errors.Join(err, failed)
+	}
+	for i := range 40 {
+		epoch := model.Epoch(i / 15)
+		add(fuzzEvents, epoch, func(at model.Offset) []byte { return fuzzBatch(1+i%3, at) })
+		if i%8 == 3 {
+			add(fuzzEvents, epoch, fuzzTxn)
+			add(fuzzEvents, epoch, func(at model.Offset) []byte {
+				return record.Marker{Producer: 7, Commit: i == 3}.Batch(at, epoch, fuzzNow)
+			})
+		}
+		if i < 10 {
+			add(fuzzOther, 0, func(at model.Offset) []byte { return fuzzBatch(2, at) })
+		}
+	}
+	return err
 }
 
 // addKafkasFiles adds what a real Kafka wrote, in the place of our files of the
