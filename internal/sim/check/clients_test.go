@@ -131,48 +131,52 @@ func left(s *state, list ...string) *final {
 	return f
 }
 
+func sequence(v string, seq int32) Produce {
+	p := values(v)
+	p.ProducerID, p.Sequence = 9, seq
+	return p
+}
+
+// endings are logs that are left, with what clients did.
+var endings = []struct {
+	rule, why string
+	log       []string
+	does      func(h *History)
+}{
+	{"", "a sound end", []string{"a", "b", "c"}, func(h *History) {
+		a, b := h.ProduceCalled(sequence("a", 0)), h.ProduceCalled(sequence("b", 1))
+		h.ProduceReturned(b, 1, OK)
+		h.ProduceReturned(a, 0, OK)
+		h.ProduceCalled(values("c"))
+		h.ProduceReturned(h.ProduceCalled(values("x")), -1, Unknown)
+		h.Fetched(Fetch{TP: tpid, Asked: 0, Offsets: []model.Offset{0, 1, 2}})
+	}},
+	{"AckedKept", "a record is gone", []string{"a"}, func(h *History) {
+		h.ProduceReturned(h.ProduceCalled(values("b")), 1, OK)
+	}},
+	{"AckedKept", "a record is another", []string{"a", "b"}, func(h *History) {
+		h.ProduceReturned(h.ProduceCalled(values("c")), 1, OK)
+	}},
+	{"NoDuplicates", "a record is there twice", []string{"a", "a"}, func(h *History) {
+		h.ProduceReturned(h.ProduceCalled(values("a")), 0, OK)
+	}},
+	{"ProducerOrder", "sequences are mixed up", []string{"b", "a"}, func(h *History) {
+		h.ProduceCalled(sequence("a", 0))
+		h.ProduceCalled(sequence("b", 1))
+	}},
+	{"LinearizableLog", "a later call wrote before", []string{"b", "a"}, func(h *History) {
+		h.ProduceReturned(h.ProduceCalled(values("a")), 1, OK)
+		h.ProduceReturned(h.ProduceCalled(values("b")), 0, OK)
+	}},
+	{"LinearizableLog", "a record is read before it is sent", []string{"a", "b"}, func(h *History) {
+		h.ProduceReturned(h.ProduceCalled(values("a")), 0, OK)
+		h.Fetched(Fetch{TP: tpid, Offsets: []model.Offset{0, 1}})
+		h.ProduceReturned(h.ProduceCalled(values("b")), 1, OK)
+	}},
+}
+
 func TestEveryCheckerOfTheEndCanFail(t *testing.T) {
-	sequence := func(v string, seq int32) Produce {
-		p := values(v)
-		p.ProducerID, p.Sequence = 9, seq
-		return p
-	}
-	for _, test := range []struct {
-		rule, why string
-		log       []string
-		does      func(h *History)
-	}{
-		{"", "a sound end", []string{"a", "b", "c"}, func(h *History) {
-			a, b := h.ProduceCalled(sequence("a", 0)), h.ProduceCalled(sequence("b", 1))
-			h.ProduceReturned(b, 1, OK)
-			h.ProduceReturned(a, 0, OK)
-			h.ProduceCalled(values("c"))
-			h.ProduceReturned(h.ProduceCalled(values("x")), -1, Unknown)
-			h.Fetched(Fetch{TP: tpid, Asked: 0, Offsets: []model.Offset{0, 1, 2}})
-		}},
-		{"AckedKept", "a record is gone", []string{"a"}, func(h *History) {
-			h.ProduceReturned(h.ProduceCalled(values("b")), 1, OK)
-		}},
-		{"AckedKept", "a record is another", []string{"a", "b"}, func(h *History) {
-			h.ProduceReturned(h.ProduceCalled(values("c")), 1, OK)
-		}},
-		{"NoDuplicates", "a record is there twice", []string{"a", "a"}, func(h *History) {
-			h.ProduceReturned(h.ProduceCalled(values("a")), 0, OK)
-		}},
-		{"ProducerOrder", "sequences are mixed up", []string{"b", "a"}, func(h *History) {
-			h.ProduceCalled(sequence("a", 0))
-			h.ProduceCalled(sequence("b", 1))
-		}},
-		{"LinearizableLog", "a later call wrote before", []string{"b", "a"}, func(h *History) {
-			h.ProduceReturned(h.ProduceCalled(values("a")), 1, OK)
-			h.ProduceReturned(h.ProduceCalled(values("b")), 0, OK)
-		}},
-		{"LinearizableLog", "a record is read before it is sent", []string{"a", "b"}, func(h *History) {
-			h.ProduceReturned(h.ProduceCalled(values("a")), 0, OK)
-			h.Fetched(Fetch{TP: tpid, Offsets: []model.Offset{0, 1}})
-			h.ProduceReturned(h.ProduceCalled(values("b")), 1, OK)
-		}},
-	} {
+	for _, test := range endings {
 		t.Run(test.rule+"/"+test.why, func(t *testing.T) {
 			s := sound()
 			test.does(s.h)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
@@ -51,7 +50,7 @@ func sound() *state {
 	s.p.commits, s.p.commitEnd, s.p.highest = []*node{a, b}, 4, 4
 	for id := model.BrokerID(1); id <= 3; id++ {
 		seat := &seat{id: id, life: 1, running: true, epoch: model.BrokerEpoch(id), mirrors: map[model.TopicIDPartition]*mirror{}}
-		m := &mirror{seat: seat, part: s.p, p: new(partition.Partition), batches: []*node{a, b, c}, end: 5}
+		m := &mirror{seat: seat, part: s.p, p: core(id), batches: []*node{a, b, c}, end: 5}
 		m.now = facts{steps: 5, role: partition.Follower, leader: 1, epoch: 1, pepoch: 5, marks: partition.Marks{LSO: 4, HW: 4, LEO: 5},
 			epochStart: model.UnknownOffset, all: three}
 		s.seats, s.p.mirrors = append(s.seats, seat), append(s.p.mirrors, m)
@@ -67,6 +66,11 @@ func sound() *state {
 		m.was.steps, m.was.marks.HW, m.was.marks.LSO = 4, 2, 2
 	}
 	return s
+}
+
+// core is a replica of the sound log without a role.
+func core(id model.BrokerID) *partition.Partition {
+	return partition.New(partition.Config{ID: id, LEO: 5, HW: 4, MinISR: 1, Epochs: []model.EpochStart{{Epoch: 0}, {Epoch: 1, Start: 2}}})
 }
 
 // broken runs one rule over the whole state.
@@ -91,64 +95,76 @@ func (s *state) broken(name string) string {
 	return ""
 }
 
-// uncommitted says what only a cluster at rest has.
-var uncommitted = []string{"HWReachesLEO", "EpochCache", "LatestMonotone"}
-
 func TestASoundStatePasses(t *testing.T) {
 	s := sound()
 	for _, a := range All() {
-		if text := s.broken(a.Name); text != "" && !slices.Contains(uncommitted, a.Name) {
+		if text := s.broken(a.Name); text != "" && a.Name != "HWReachesLEO" { // the cluster is not at rest
 			t.Errorf("%s: %s", a.Name, text)
 		}
 	}
 }
 
+// other is a batch that nobody committed.
+var other = &node{base: 2, last: 3, epoch: 1, crc: 99, producer: -1}
+
+// unsound is what makes a sound state unsound, and who minds.
+var unsound = []struct {
+	rule, why string
+	breaks    func(s *state)
+}{
+	{"LogMarks", "LSO above HW", func(s *state) { s.m2.now.marks.LSO = 5 }},
+	{"LogMarks", "a log shorter than the LEO", func(s *state) { s.m2.end = 4 }},
+	{"LogMarks", "a recovery point above the log", func(s *state) { s.m2.now.recovery = 6 }},
+	{"HWStep", "a leader's HW falls", func(s *state) { s.m1.now.marks.HW = 1 }},
+	{"HWStep", "too small an ISR", func(s *state) { s.m1.now.isr, s.m1.was.isr = three[:1], three[:1] }},
+	{"HWStep", "a member known below", func(s *state) { s.m1.now.remotes[1].LEO = 3 }},
+	{"HWStep", "a member that has less", func(s *state) { s.m3.end = 3 }},
+	{"RoleState", "the leader epoch falls", func(s *state) { s.m2.now.epoch = 0 }},
+	{"RoleState", "the partition epoch falls", func(s *state) { s.m2.now.pepoch = 4 }},
+	{"RoleState", "a follower with followers", func(s *state) { s.m2.now.remotes = s.m1.now.remotes }},
+	{"RoleState", "a leader outside its ISR", func(s *state) { s.m1.now.isr = three[1:] }},
+	{"RoleState", "an ISR that counts another", func(s *state) { s.m1.now.isr = three[:2] }},
+	{"RoleState", "an epoch above the log", func(s *state) { s.m1.now.epochStart = 6 }},
+	{"EpochCache", "another epoch", func(s *state) {
+		s.m2.p = partition.New(partition.Config{ID: 2, LEO: 5, Epochs: []model.EpochStart{{Epoch: 0}}})
+	}},
+	{"EpochCache", "no epoch", func(s *state) { s.m2.p = partition.New(partition.Config{ID: 2, LEO: 5}) }},
+	{"LatestMonotone", "the end falls", func(s *state) {
+		ids := three[:1]
+		s.m1.p.Step(0, 0, &partition.Assign{Leader: 1, LeaderEpoch: 1, Replicas: ids, ISR: ids})
+		s.m1.p.Step(0, 0, &partition.EpochPersisted{Epoch: 1})
+		s.m1.now.serving, s.p.latest = true, 9
+	}},
+	{"DivergenceEnds", "cuts without end", func(s *state) { s.m2.now.cuts = 6 }},
+	{"StablePrefix", "another batch below the HW", func(s *state) { s.m2.batches = []*node{s.m2.batches[0], other} }},
+	{"StablePrefix", "a HW above all leaders'", func(s *state) { s.m2.now.marks.HW = 5 }},
+	{"StrongISR", "a candidate lacks a batch", func(s *state) { s.m2.batches = s.m2.batches[:1] }},
+	{"LeaderCompleteness", "the leader lacks a batch", func(s *state) { s.m1.batches = s.m1.batches[:1] }},
+	{"CandidateCompleteness", "a candidate lacks a batch", func(s *state) { s.m3.batches = s.m3.batches[:1] }},
+	{"QuorumSuperset", "the ISR is larger", func(s *state) { s.m1.now.maximal = three[:2] }},
+	{"QuorumSuperset", "the ELR is not counted", func(s *state) {
+		p := *s.p.truth
+		p.ISR, p.ELR = three[:2], three[2:]
+		s.p.truth, s.m1.now.isr, s.m1.now.maximal = &p, three[:2], three[:2]
+	}},
+	{"KnowledgeSoundness", "a follower has less", func(s *state) { s.m2.batches, s.m2.end = s.m2.batches[:2], 4 }},
+	{"KnowledgeSoundness", "a follower has something else", func(s *state) { s.m3.batches = []*node{s.m3.batches[0], other} }},
+	{"Unfenced", "a broker is down", func(s *state) { s.c.Brokers[1].Running = false }},
+	{"Unfenced", "an old registration", func(s *state) { s.c.Brokers[1].Epoch = 77 }},
+	{"ISRFull", "a follower is behind", func(s *state) { s.m3.now.marks.LEO = 4 }},
+	{"ISRFull", "nobody leads", func(s *state) { s.m1.now.role = partition.Follower }},
+	{"HWReachesLEO", "a HW below the end", func(*state) {}},
+	{"Answered", "a produce without an answer", func(s *state) { s.h.ProduceCalled(Produce{TP: tpid, Values: []string{"x"}}) }},
+	{"ISRSettled", "an ISR that nobody decides", func(s *state) { s.m1.now.pending = true }},
+	{"MetadataConverged", "a broker without metadata", func(s *state) { s.c.Brokers[2].Image = image.New() }},
+	{"MetadataConverged", "a replica that has not heard", func(s *state) { s.m3.now.pepoch = 4 }},
+	{"ReassignmentDone", "a replica is to go", func(s *state) { p := *s.p.truth; p.Removing = three[2:]; s.p.truth = &p }},
+}
+
 // Each checker fails on a state that only differs from a sound one in what the
 // checker is there for.
 func TestEveryCheckerOfStatesCanFail(t *testing.T) {
-	other := &node{base: 2, last: 3, epoch: 1, crc: 99, producer: -1}
-	for _, test := range []struct {
-		rule, why string
-		breaks    func(s *state)
-	}{
-		{"LogMarks", "LSO above HW", func(s *state) { s.m2.now.marks.LSO = 5 }},
-		{"LogMarks", "a log shorter than the LEO", func(s *state) { s.m2.end = 4 }},
-		{"LogMarks", "a recovery point above the log", func(s *state) { s.m2.now.recovery = 6 }},
-		{"HWStep", "a leader's HW falls", func(s *state) { s.m1.now.marks.HW = 1 }},
-		{"HWStep", "too small an ISR", func(s *state) { s.m1.now.isr, s.m1.was.isr = three[:1], three[:1] }},
-		{"HWStep", "a member known below", func(s *state) { s.m1.now.remotes[1].LEO = 3 }},
-		{"HWStep", "a member that has less", func(s *state) { s.m3.end = 3 }},
-		{"RoleState", "the leader epoch falls", func(s *state) { s.m2.now.epoch = 0 }},
-		{"RoleState", "the partition epoch falls", func(s *state) { s.m2.now.pepoch = 4 }},
-		{"RoleState", "a follower with followers", func(s *state) { s.m2.now.remotes = s.m1.now.remotes }},
-		{"RoleState", "a leader outside its ISR", func(s *state) { s.m1.now.isr = three[1:] }},
-		{"RoleState", "an ISR that counts another", func(s *state) { s.m1.now.isr = three[:2] }},
-		{"RoleState", "an epoch above the log", func(s *state) { s.m1.now.epochStart = 6 }},
-		{"DivergenceEnds", "cuts without end", func(s *state) { s.m2.now.cuts = 6 }},
-		{"StablePrefix", "another batch below the HW", func(s *state) { s.m2.batches = []*node{s.m2.batches[0], other} }},
-		{"StablePrefix", "a HW above all leaders'", func(s *state) { s.m2.now.marks.HW = 5 }},
-		{"StrongISR", "a candidate lacks a batch", func(s *state) { s.m2.batches = s.m2.batches[:1] }},
-		{"LeaderCompleteness", "the leader lacks a batch", func(s *state) { s.m1.batches = s.m1.batches[:1] }},
-		{"CandidateCompleteness", "a candidate lacks a batch", func(s *state) { s.m3.batches = s.m3.batches[:1] }},
-		{"QuorumSuperset", "the ISR is larger", func(s *state) { s.m1.now.maximal = three[:2] }},
-		{"QuorumSuperset", "the ELR is not counted", func(s *state) {
-			p := *s.p.truth
-			p.ISR, p.ELR = three[:2], three[2:]
-			s.p.truth, s.m1.now.isr, s.m1.now.maximal = &p, three[:2], three[:2]
-		}},
-		{"KnowledgeSoundness", "a follower has less", func(s *state) { s.m2.batches, s.m2.end = s.m2.batches[:2], 4 }},
-		{"KnowledgeSoundness", "a follower has something else", func(s *state) { s.m3.batches = []*node{s.m3.batches[0], other} }},
-		{"Unfenced", "a broker is down", func(s *state) { s.c.Brokers[1].Running = false }},
-		{"Unfenced", "an old registration", func(s *state) { s.c.Brokers[1].Epoch = 77 }},
-		{"ISRFull", "a follower is behind", func(s *state) { s.m3.now.marks.LEO = 4 }},
-		{"ISRFull", "nobody leads", func(s *state) { s.m1.now.role = partition.Follower }},
-		{"HWReachesLEO", "a HW below the end", func(*state) {}},
-		{"Answered", "a produce without an answer", func(s *state) { s.h.ProduceCalled(Produce{TP: tpid, Values: []string{"x"}}) }},
-		{"ISRSettled", "an ISR that nobody decides", func(s *state) { s.m1.now.pending = true }},
-		{"MetadataConverged", "a broker without metadata", func(s *state) { s.c.Brokers[2].Image = image.New() }},
-		{"MetadataConverged", "a replica that has not heard", func(s *state) { s.m3.now.pepoch = 4 }},
-		{"ReassignmentDone", "a replica is to go", func(s *state) { p := *s.p.truth; p.Removing = three[2:]; s.p.truth = &p }},
-	} {
+	for _, test := range unsound {
 		t.Run(test.rule+"/"+test.why, func(t *testing.T) {
 			s := sound()
 			test.breaks(s)
@@ -181,30 +197,33 @@ func TestLossBeyondTheMinimumExcusesLoss(t *testing.T) {
 	}
 }
 
+// arrivals are batches that may not come to the log of b1.
+var arrivals = []struct {
+	rule, why string
+	seen      node
+	alters    func(s *state)
+}{
+	{"LogOrder", "an overlap", node{base: 4, last: 5, epoch: 1, producer: -1}, nil},
+	{"LogOrder", "an epoch that falls", node{base: 5, last: 5, epoch: 0, producer: -1}, nil},
+	{"SequenceContiguous", "a gap", node{base: 5, last: 5, epoch: 1, producer: 9, seq: 4, count: 1}, nil},
+	{"SequenceContiguous", "a repeat", node{base: 5, last: 5, epoch: 1, producer: 9, seq: 2, count: 1}, nil},
+	{"SequenceContiguous", "a new epoch that goes on", node{base: 5, last: 5, epoch: 1, producer: 9, pepoch: 1, seq: 3, count: 1}, nil},
+	{"SequenceContiguous", "an old epoch", node{base: 5, last: 5, epoch: 1, producer: 9, pepoch: -1, count: 1}, nil},
+	{"OneWriterPerEpoch", "another life", node{base: 5, last: 5, epoch: 1, producer: -1}, func(s *state) {
+		s.p.writers[1] = writer{1, 7}
+	}},
+	{"LogMatching", "other bytes", node{base: 5, last: 5, epoch: 1, crc: 8, producer: -1}, func(s *state) {
+		s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, crc: 9, producer: -1}
+	}},
+	{"LogMatching", "something else before", node{base: 5, last: 5, epoch: 1, producer: -1}, func(s *state) {
+		s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, producer: -1, parent: s.p.commits[0]}
+	}},
+}
+
 // A batch that comes to a log is compared with those before it, there and
 // elsewhere.
 func TestEveryCheckerOfBatchesCanFail(t *testing.T) {
-	for _, test := range []struct {
-		rule, why string
-		seen      node
-		alters    func(s *state)
-	}{
-		{"LogOrder", "an overlap", node{base: 4, last: 5, epoch: 1, producer: -1}, nil},
-		{"LogOrder", "an epoch that falls", node{base: 5, last: 5, epoch: 0, producer: -1}, nil},
-		{"SequenceContiguous", "a gap", node{base: 5, last: 5, epoch: 1, producer: 9, seq: 4, count: 1}, nil},
-		{"SequenceContiguous", "a repeat", node{base: 5, last: 5, epoch: 1, producer: 9, seq: 2, count: 1}, nil},
-		{"SequenceContiguous", "a new epoch that goes on", node{base: 5, last: 5, epoch: 1, producer: 9, pepoch: 1, seq: 3, count: 1}, nil},
-		{"SequenceContiguous", "an old epoch", node{base: 5, last: 5, epoch: 1, producer: 9, pepoch: -1, count: 1}, nil},
-		{"OneWriterPerEpoch", "another life", node{base: 5, last: 5, epoch: 1, producer: -1}, func(s *state) {
-			s.p.writers[1] = writer{1, 7}
-		}},
-		{"LogMatching", "other bytes", node{base: 5, last: 5, epoch: 1, crc: 8, producer: -1}, func(s *state) {
-			s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, crc: 9, producer: -1}
-		}},
-		{"LogMatching", "something else before", node{base: 5, last: 5, epoch: 1, producer: -1}, func(s *state) {
-			s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, producer: -1, parent: s.p.commits[0]}
-		}},
-	} {
+	for _, test := range arrivals {
 		t.Run(test.rule+"/"+test.why, func(t *testing.T) {
 			s := sound()
 			if test.alters != nil {

@@ -271,6 +271,20 @@ func TestAKilledBrokerKeepsItsLog(t *testing.T) {
 	w.finds("KeptOnDisk")
 }
 
+// What is below the recovery point was synced.
+func TestAPowerCutMayNotTakeWhatWasSynced(t *testing.T) {
+	w := newCluster(t)
+	w.busy(1, 3)
+	w.must(w.hosts[2].log.Flush(began))
+	w.step(w.hosts[2], &partition.Tick{}, nil)
+	w.sound()
+	w.stop(3, PowerCut)
+	w.hosts[2].disk = vfs.NewMem()
+	w.assign(metalog.Partition{Leader: 1, ISR: three[:2], PartitionEpoch: 1})
+	w.start(w.hosts[2])
+	w.finds("KeptOnDisk")
+}
+
 // A broker that still may be elected although it stopped without an end is found
 // when it registers.
 func TestARegistrationThatLetsInIsFound(t *testing.T) {
