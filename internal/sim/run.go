@@ -54,8 +54,6 @@ func (r *Result) Invariant() string {
 	return ""
 }
 
-var zz func(*run)
-
 // settling is how long a mended cluster may take until it has settled.
 const settling = 60 * time.Second
 
@@ -69,6 +67,7 @@ type run struct {
 	at      map[*stage.Machine]int // member of each machine
 	stop    context.CancelFunc     // ends the workloads
 	own     Own                    // of this run
+	setup   *stage.Machine         // creates the topics
 	left    int                    // clients that run
 	over    bool                   // the faults have ended
 	quiet   bool                   // the clients have ended
@@ -90,16 +89,13 @@ func Run(p *Plan, o Options) *Result {
 		return res
 	}
 	r.w = w
-	if zz != nil {
-		zz(r)
-	}
 	r.begin()
 	res.Err = r.turn()
 	r.tell(res)
 	for _, m := range w.members {
 		m.machine.Kill()
 	}
-	for _, m := range w.clients {
+	for _, m := range append(w.clients, r.setup) {
 		m.Kill()
 	}
 	return res
@@ -131,8 +127,8 @@ func (r *run) begin() {
 		w.start(m)
 	}
 	w.down = r.ended
-	setup := w.stage.NewMachine("setup", 100)
-	setup.Start("setup", func(p *stage.Process) {
+	r.setup = w.stage.NewMachine("setup", 100)
+	r.setup.Start("setup", func(p *stage.Process) {
 		workload.Setup(context.Background(), r.env(p))
 		w.stage.After(0, r.play)
 	})
@@ -147,6 +143,7 @@ func (r *run) play() {
 		w.stage.At(began+a.At, func() {
 			if !r.over {
 				w.act(a)
+				r.refresh(w.members[a.Node-1]) // one that is paused makes no step
 			}
 		})
 	}
