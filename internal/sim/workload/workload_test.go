@@ -1,4 +1,4 @@
-package workload
+package workload_test
 
 import (
 	"context"
@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/sim/check"
+	"github.com/tidemark-log/tidemark/internal/sim/workload"
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/tidetest"
 )
 
 // world is a cluster in memory, on a bubble's clock, with an Env of it.
-func world(t *testing.T, o Options, set ...tidetest.Option) (*tidetest.Cluster, *Env, *Counts) {
+func world(t *testing.T, o workload.Options, set ...tidetest.Option) (*tidetest.Cluster, *workload.Env, *workload.Counts) {
 	t.Helper()
 	c := tidetest.New(t, 3, append(set, tidetest.InMemory(), tidetest.Delay(100*time.Microsecond))...)
 	var mu sync.Mutex
-	counts := &Counts{}
-	env := &Env{
+	counts := &workload.Counts{}
+	env := &workload.Env{
 		Dial:      func(ctx context.Context, addr string) (net.Conn, error) { return c.Dial(ctx, "tcp", addr) },
 		Bootstrap: c.Addrs(),
 		Rand:      rand.New(rand.NewPCG(7, 7)),
@@ -37,18 +38,18 @@ func world(t *testing.T, o Options, set ...tidetest.Option) (*tidetest.Cluster, 
 			}
 		},
 	}
-	if !Setup(t.Context(), env) {
+	if !workload.Setup(t.Context(), env) {
 		t.Fatal("there are no topics")
 	}
 	return c, env, counts
 }
 
 // run runs the workloads for a while, beside during.
-func run(env *Env, d time.Duration, during func(), list ...Workload) {
+func run(env *workload.Env, d time.Duration, during func(), list ...workload.Workload) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	g := (*task.Runtime)(nil).NewGroup()
-	Start(ctx, g, env, list)
+	workload.Start(ctx, g, env, list)
 	if during != nil {
 		during()
 	}
@@ -57,9 +58,9 @@ func run(env *Env, d time.Duration, during func(), list ...Workload) {
 
 func TestEveryWorkloadAchievesSomethingByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, env, n := world(t, Options{Records: 30, DeleteRecords: true, Retention: true})
-		run(env, time.Minute, nil, Producer{Acks: -1}) // something to read
-		for _, w := range All() {
+		_, env, n := world(t, workload.Options{Records: 30, DeleteRecords: true, Retention: true})
+		run(env, time.Minute, nil, workload.Producer{Acks: -1}) // something to read
+		for _, w := range workload.All() {
 			before := *n
 			run(env, 5*time.Second, nil, w)
 			if *n == before {
@@ -75,7 +76,7 @@ func TestEveryWorkloadAchievesSomethingByItself(t *testing.T) {
 
 func TestAllWorkloadsTogetherLiveThroughAKill(t *testing.T) {
 	racks := []string{"a", "b", "c"}
-	for name, o := range map[string]Options{
+	for name, o := range map[string]workload.Options{
 		"clean":            {DeleteRecords: true, Retention: true, Racks: racks},
 		"topics come anew": {DeleteTopics: true, MinInSync: true},
 		"unclean":          {UncleanElections: true},
@@ -84,7 +85,7 @@ func TestAllWorkloadsTogetherLiveThroughAKill(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, env, n := world(t, o, tidetest.Racks(racks...),
 					tidetest.Set("replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector"))
-				list := slices.Concat(All(), []Workload{Member{Group: "a"}, Producer{Acks: -1}})
+				list := slices.Concat(workload.All(), []workload.Workload{workload.Member{Group: "a"}, workload.Producer{Acks: -1}})
 				run(env, 9*time.Second, func() { killOne(c) }, list...)
 				t.Logf("%+v", *n)
 				if o.DeleteTopics {
@@ -113,7 +114,7 @@ func killOne(c *tidetest.Cluster) {
 	c.Restart(old)
 }
 
-func achieved(t *testing.T, n *Counts) {
+func achieved(t *testing.T, n *workload.Counts) {
 	t.Helper()
 	for what, count := range map[string]int{
 		"acknowledged": n.Acked, "read": n.Read, "from followers": n.Followers, "in sessions": n.Sessions, "listed": n.Listed,
@@ -127,29 +128,21 @@ func achieved(t *testing.T, n *Counts) {
 
 func TestAReaderFindsOutThatWhatItReadIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster, env, n := world(t, Options{Records: 20})
-		run(env, time.Minute, nil, Producer{Acks: -1})
+		cluster, env, n := world(t, workload.Options{Records: 20})
+		run(env, time.Minute, nil, workload.Producer{Acks: -1})
 		leader := cluster.Leader("orders", 0)
 		epoch := cluster.Elect("orders", 0, leader%3+1)
-		own := *env
-		own.defaults()
-		own.name, own.tell = "reader", newTeller(env)
-		c := newClient(&own)
-		defer c.close()
-		topic := c.whole(t.Context(), "orders")
-		p := newPosition(topic, 0)
-		p.offset, p.epoch = 1000, epoch-1 // as if it had read more than there is
-		r := &reader{c: c, positions: []*position{p}}
-		if !r.read(t.Context()) || n.Truncated != 1 || p.offset >= 1000 || p.epoch != epoch-1 || p.checked != epoch {
-			t.Errorf("the reader stands at %+v", *p)
+		at, of, checked, ok := workload.ReadBeyond(t.Context(), env, 1000, epoch-1) // as if it had read more than there is
+		if !ok || n.Truncated != 1 || at >= 1000 || of != epoch-1 || checked != epoch {
+			t.Errorf("the reader stands at %d of epoch %d, having asked in epoch %d", at, of, checked)
 		}
 	})
 }
 
 func TestNamesAreOfOneWorkload(t *testing.T) {
 	seen := map[string]bool{}
-	for _, w := range All() {
-		if seen[w.Name()] || Named(w.Name()) == nil {
+	for _, w := range workload.All() {
+		if seen[w.Name()] || workload.Named(w.Name()) == nil {
 			t.Errorf("the name %q is of two workloads or of none", w.Name())
 		}
 		seen[w.Name()] = true
