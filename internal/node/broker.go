@@ -27,6 +27,7 @@ type broker struct {
 	applier   *applier
 	peers     *peers
 	janitor   *janitor
+	dirs      *directories
 	api       *api.API
 	data      *api.DataPath
 	groups    *coordinator.Coordinator
@@ -71,7 +72,9 @@ func startBroker(n *Node) (*broker, error) {
 	b.applier.replicas = b.replicas
 	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
 		Host: groupHost{b.replicas, n.rt}, Clock: n.clock, Log: n.log, Runtime: n.rt})
-	b.applier.after = append(b.applier.after, b.groups.Apply)
+	b.dirs = &directories{rt: n.rt, id: n.cfg.NodeID, own: n.dir.ID(), epoch: b.lifecycle.Epoch, send: n.source.Forward,
+		limit: n.cfg.BrokerSessionTimeout, log: n.log, differ: n.rt.NewSignal()}
+	b.applier.after = append(b.applier.after, b.groups.Apply, b.dirs.note)
 	b.janitor = &janitor{cfg: n.cfg, clock: n.clock, dir: n.dir, replicas: b.replicas, fail: b.fail, rt: n.rt}
 	b.run(ctx)
 	return b, nil
@@ -127,6 +130,7 @@ func (b *broker) run(ctx context.Context) {
 	b.tasks.Go("janitor", func() { b.janitor.run(ctx) })
 	b.groups.Run()
 	b.api = b.newAPI()
+	b.tasks.Go("directories", func() { b.dirs.run(ctx) })
 	b.tasks.Go("metadata", func() { b.follow(ctx) })
 	b.tasks.Go("lifecycle", func() { b.lifecycle.run(ctx) })
 	b.tasks.Go("broker", func() { b.serve(ctx) })
