@@ -25,6 +25,7 @@ type forwarder struct {
 
 	dialWith Dial
 	lanes    [lanes]lane
+	group    *task.Group
 }
 
 // lane is one connection. Whoever holds its turn may replace it.
@@ -32,6 +33,7 @@ type lane struct {
 	turn   *task.Signal // raised while nobody has it
 	client *transport.Client
 	addr   string
+	epoch  model.Epoch // of the leadership that it was made for
 }
 
 // newForwarder makes the lanes.
@@ -41,7 +43,37 @@ func newForwarder(rt *task.Runtime, self model.BrokerID, pub *broadcast, closed 
 		f.lanes[i].turn = rt.NewSignal()
 		f.lanes[i].turn.Raise()
 	}
+	f.group = rt.NewGroup()
+	f.group.Go("forwarding", f.follow)
 	return f
+}
+
+// follow drops the connections to a controller that another one has followed. It
+// may have gone without a word, as with the power of its machine, and whoever
+// waits for its answer would wait for as long as TCP has patience.
+func (f *forwarder) follow() {
+	w := f.rt.NewWaiter()
+	for {
+		changed := f.pub.wait()
+		if lead := *f.pub.lead.Load(); lead.leader != model.NoBroker {
+			for i := range f.lanes {
+				f.lanes[i].dropBefore(w, lead.epoch)
+			}
+		}
+		if w.Wait(nil, task.Forever, changed, f.closed); f.closed.Closed() {
+			return
+		}
+	}
+}
+
+// dropBefore ends the connection if it was made for an earlier epoch.
+func (l *lane) dropBefore(w *task.Waiter, epoch model.Epoch) {
+	w.Wait(nil, task.Forever, l.turn)
+	if l.client != nil && l.epoch < epoch {
+		l.client.Close()
+		l.client = nil
+	}
+	l.turn.Raise()
 }
 
 const (
@@ -109,7 +141,7 @@ func (f *forwarder) try(ctx context.Context, lead leadership, req kmsg.Request) 
 	case lead.leader == model.NoBroker || lead.addr == "" || lead.leader == f.self && f.local != nil:
 		return nil, nil, true
 	default:
-		client, derr := f.dial(ctx, &f.lanes[laneOf(req)], lead.addr)
+		client, derr := f.dial(ctx, &f.lanes[laneOf(req)], lead)
 		if derr != nil {
 			return nil, derr, ctx.Err() == nil
 		}
@@ -123,14 +155,14 @@ func (f *forwarder) try(ctx context.Context, lead leadership, req kmsg.Request) 
 	return resp, nil, false
 }
 
-// dial returns the lane's connection to addr, made anew when it ended.
-func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.Client, error) {
+// dial returns the lane's connection to a leader, made anew when it ended.
+func (f *forwarder) dial(ctx context.Context, l *lane, lead leadership) (*transport.Client, error) {
 	if f.rt.Wait(ctx, task.Forever, l.turn) == task.Ended {
 		return nil, ctx.Err()
 	}
 	defer l.turn.Raise()
 	if l.client != nil {
-		if l.addr == addr && !l.client.ClosedSignal().Closed() {
+		if l.addr == lead.addr && l.epoch == lead.epoch && !l.client.ClosedSignal().Closed() {
 			return l.client, nil
 		}
 		l.client.Close()
@@ -139,16 +171,17 @@ func (f *forwarder) dial(ctx context.Context, l *lane, addr string) (*transport.
 	if f.closed.Closed() {
 		return nil, errClosed
 	}
-	client, err := transport.Dial(ctx, addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: f.dialWith, Runtime: f.rt})
+	client, err := transport.Dial(ctx, lead.addr, transport.ClientOptions{DialTimeout: dialTimeout, Dial: f.dialWith, Runtime: f.rt})
 	if err != nil {
 		return nil, err
 	}
-	l.client, l.addr = client, addr
+	l.client, l.addr, l.epoch = client, lead.addr, lead.epoch
 	return client, nil
 }
 
 // close ends the connections; f.closed is closed by then.
 func (f *forwarder) close() {
+	f.group.Wait()
 	for i := range f.lanes {
 		l := &f.lanes[i]
 		f.rt.Wait(nil, task.Forever, l.turn)

@@ -16,6 +16,9 @@ import (
 // sent again (R0.1).
 const alterRetry = 50 * time.Millisecond
 
+// alterLimit is how long an answer may take: Kafka's controller.socket.timeout.ms.
+const alterLimit = 30 * time.Second
+
 // isrSender carries ISR proposals to the controller: one request in flight per
 // broker, with everything that was proposed meanwhile in the next (R5.6).
 type isrSender struct {
@@ -111,7 +114,9 @@ func (s *isrSender) send(ctx context.Context, batch []proposal) isrAnswers {
 	for i, p := range batch {
 		out[i] = isrAnswer{r: p.r, in: partition.ISRAnswer{Proposal: p.proposal, Err: model.ErrNetworkException}}
 	}
-	resp, err := s.forward(ctx, s.request(batch))
+	try, cancel := s.rt.WithTimeout(ctx, alterLimit)
+	resp, err := s.forward(try, s.request(batch))
+	cancel()
 	if alter, ok := resp.(*kmsg.AlterPartitionResponse); err == nil && ok && alter.ErrorCode == 0 {
 		s.match(alter, batch, out)
 		if !slices.ContainsFunc(out, isrAnswer.sentAgain) {
