@@ -34,7 +34,7 @@ func OpenDir(fs vfs.FS, dir string, opts DirOptions) (*Dir, error) {
 }
 
 func (d *Dir) open() (err error) {
-	if err := vfs.MakeDurable(d.fs, d.path); err != nil {
+	if err := vfs.MakeDurably(d.fs, d.path); err != nil {
 		return err
 	}
 	if d.lock, err = d.fs.Lock(path.Join(d.path, lockFile)); err != nil {

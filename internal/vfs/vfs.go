@@ -5,8 +5,6 @@ package vfs
 import (
 	"errors"
 	"io"
-	"io/fs"
-	"path"
 	"time"
 )
 
@@ -61,30 +59,4 @@ type Info struct {
 	Size    int64
 	Dir     bool
 	ModTime time.Time
-}
-
-// MakeDurable makes the folder and its parents, each of them durable. One that is
-// there already may have been made by a process that was killed, so its name is
-// synced too, if that is permitted.
-func MakeDurable(fsys FS, folder string) error {
-	parent := path.Dir(folder)
-	_, err := fsys.Stat(folder)
-	if err == nil {
-		if err := fsys.SyncDir(parent); !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-		return nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if parent != folder {
-		if err := MakeDurable(fsys, parent); err != nil {
-			return err
-		}
-	}
-	if err := fsys.MkdirAll(folder); err != nil {
-		return err
-	}
-	return fsys.SyncDir(parent)
 }

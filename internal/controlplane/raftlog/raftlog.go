@@ -71,6 +71,10 @@ func Open(fs vfs.FS, dir string) (*Log, Recovered, error) {
 	if err := l.list(); err != nil {
 		return nil, Recovered{}, err
 	}
+	// A process that was killed may have left names that only the cache knows.
+	if err := fs.SyncDir(dir); err != nil {
+		return nil, Recovered{}, fmt.Errorf("sync %s: %w", dir, err)
+	}
 	var rec Recovered
 	for i, seq := range l.segments {
 		if err := l.recover(&rec, seq, i == len(l.segments)-1); err != nil {

@@ -26,6 +26,7 @@ type story interface {
 
 // reach says how far an explorer goes.
 type reach struct {
+	every   int // so manieth cut is gone into
 	ways    int // ways to crash that are gone through at one cut
 	samples int // that are drawn where there are more
 	deep    int // at every so manieth disk the recovery is cut, too, and work goes on
@@ -33,8 +34,8 @@ type reach struct {
 }
 
 var (
-	quick    = reach{ways: 3, samples: 1, deep: 101, kills: 61}
-	thorough = reach{ways: 128, samples: 24, deep: 23, kills: 3}
+	quick    = reach{every: 3, ways: 3, samples: 1, deep: 61, kills: 47}
+	thorough = reach{every: 1, ways: 128, samples: 24, deep: 23, kills: 3}
 )
 
 // explorer explores one story.
@@ -44,6 +45,7 @@ type explorer struct {
 	reach
 	rand *rand.Rand
 
+	ops                int
 	cuts, disks, again int // cuts, disks after one, disks after a second one
 	where              string
 	failed             bool
@@ -75,11 +77,11 @@ func watch(disk *vfs.Mem, look func(vfs.Op)) vfs.FS {
 
 // cut ends the story's process, and then the power, ahead of an operation.
 func (x *explorer) cut(s story, disk *vfs.Mem, op vfs.Op) {
-	if x.failed {
+	if x.ops++; x.failed || x.ops%x.every != 0 {
 		return
 	}
 	x.cuts++
-	x.where = fmt.Sprintf("cut %d, at %s %s", x.cuts, op.Kind, op.Path)
+	x.where = fmt.Sprintf("cut %d, at %s %s", x.ops, op.Kind, op.Path)
 	x.verify(s, disk.Clone(), true, "killed")
 	if x.cuts%x.kills == 0 {
 		x.goOn(s, disk.Clone(), "killed")

@@ -1,6 +1,6 @@
 package crash
 
-var scenarios = []scenario{
+var logScenarios = []scenario{
 	logScenario("append, roll, flush", func(v *logStory) {
 		v.writes(4)
 		v.flush()

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"flag"
+	"slices"
 	"testing"
 )
 
@@ -13,24 +14,44 @@ type scenario struct {
 	name  string
 	pages []string
 	story func(t testing.TB) story
+	cost  cost
 }
+
+// cost says how much of a story the quick form can afford.
+type cost int
+
+const (
+	fair cost = iota
+	cheap
+	dear
+)
+
+var scenarios = slices.Concat(logScenarios, []scenario{
+	{"raft log", []string{"quorum-wal"}, newWalStory(raftLogTale), cheap},
+	{"raft log rolls", []string{"quorum-wal"}, newWalStory(raftLogRollTale), dear},
+})
 
 var logPages = []string{"segment", "indexes", "leader-epoch-checkpoint", "offset-checkpoints", "producer-snapshot", "transaction-index", "identity"}
 
 func logScenario(name string, tell func(v *logStory)) scenario {
-	return scenario{name, logPages, func(t testing.TB) story { return newLogStory(t, tell) }}
+	return scenario{name: name, pages: logPages, story: func(t testing.TB) story { return newLogStory(t, tell) }}
 }
 
 func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
-	r := quick
-	if *full {
-		r = thorough
-	}
+	cuts, disks, again := 0, 0, 0
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
+			r := quick
+			if *full || s.cost == cheap {
+				r = thorough
+			} else if s.cost == dear {
+				t.Skip("without -full")
+			}
 			x := newExplorer(t, s.name, r)
 			x.explore(s.story(t))
 			t.Logf("%d cuts, %d disks after one, %d after two", x.cuts, x.disks, x.again)
+			cuts, disks, again = cuts+x.cuts, disks+x.disks, again+x.again
 		})
 	}
+	t.Logf("in all: %d cuts, %d disks after one, %d after two", cuts, disks, again)
 }
