@@ -222,13 +222,22 @@ func (s *Set) follow(m *mirror, fresh func(arrival) error) (gone []*node, err er
 	if !m.p.InFlight() {
 		m.cutsRead = m.p.Generation()
 	}
-	keep, from := 0, find(was, start)
-	for keep < len(now) && from+keep < len(was) && (now[keep].same(was[from+keep]) && !now[keep].bad) {
-		now[keep] = was[from+keep]
+	// The log may start earlier than it did: a crash can take a log start back.
+	from, keep := find(was, start), 0
+	first := 0
+	if from < len(was) {
+		first = find(now, was[from].base)
+	}
+	for first+keep < len(now) && from+keep < len(was) && now[first+keep].same(was[from+keep]) && !now[first+keep].bad {
 		keep++
 	}
 	gone = slices.Clone(was[min(from+keep, len(was)):])
-	m.batches = append([]*node(nil), now[:keep]...)
+	m.batches = nil
+	if first == 0 {
+		m.batches = append(m.batches, was[from:from+keep]...)
+	} else {
+		keep = 0
+	}
 	m.agree, m.at, m.epochsOK, m.producers = 0, 0, 0, nil
 	m.start, m.end = start, leo
 	return gone, s.take(m, now[keep:], leo, false, fresh)
