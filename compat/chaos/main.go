@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +26,7 @@ type settings struct {
 	binary    string
 	toxiproxy string
 	dir       string
+	kept      bool // the directory was named by the user
 	seed      uint64
 	duration  time.Duration
 	layout    string
@@ -82,7 +84,7 @@ func (s *settings) complete() error {
 		}
 		*p = abs
 	}
-	if s.dir == "" {
+	if s.kept = s.dir != ""; !s.kept {
 		dir, err := os.MkdirTemp("", "chaos-")
 		s.dir = dir
 		return err
@@ -100,7 +102,9 @@ func (s *settings) play() int {
 	err := r.run(ctx)
 	passed := r.report(err)
 	if passed {
-		os.RemoveAll(s.dir)
+		if err := r.discard(); err != nil {
+			fmt.Println("chaos: something stays behind:", err)
+		}
 		return 0
 	}
 	if r.c != nil {
@@ -108,4 +112,12 @@ func (s *settings) play() int {
 	}
 	fmt.Printf("chaos: the logs and data of the nodes stay in %s; again with: make chaos SEED=%d DURATION=%v\n", s.dir, s.seed, s.duration)
 	return 1
+}
+
+// discard removes the state of the nodes, unless the user named its place.
+func (r *round) discard() error {
+	if r.kept {
+		return nil
+	}
+	return errors.Join(lab.Eject(r.c.small.data), os.RemoveAll(r.dir))
 }

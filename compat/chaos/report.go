@@ -58,12 +58,13 @@ func (r *round) reportLedgers() {
 			}
 			sum.Sent, sum.Acked, sum.Unanswered = sum.Sent+t.Sent, sum.Acked+t.Acked, sum.Unanswered+t.Unanswered
 			sum.Kept, sum.Lost, sum.Again, sum.Disorder = sum.Kept+t.Kept, sum.Lost+t.Lost, sum.Again+t.Again, sum.Disorder+t.Disorder
+			sum.Reads += t.Reads
 			sum.Gap = max(sum.Gap, t.Gap)
 			changes += t.Partition.Changes()
 		}
 		fmt.Printf("%-8v %d records acknowledged of %d, %d without an answer; in the log %d; lost %d, copies %d, out of order %d; "+
-			"%d changes of leader; longest gap of a partition's producer %.1f s\n",
-			l.acks, sum.Acked, sum.Sent, sum.Unanswered, sum.Kept, sum.Lost, sum.Again, sum.Disorder, changes, sum.Gap.Seconds())
+			"read %d times; %d changes of leader; longest gap of a partition's producer %.1f s\n",
+			l.acks, sum.Acked, sum.Sent, sum.Unanswered, sum.Kept, sum.Lost, sum.Again, sum.Disorder, sum.Reads, changes, sum.Gap.Seconds())
 	}
 }
 

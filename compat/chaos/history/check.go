@@ -12,6 +12,7 @@ type Tally struct {
 	Acked      int
 	Unanswered int // refused or still pending
 	Kept       int // different records in the log
+	Reads      int // by all readers together
 	Lost       int // acknowledged, but not in the log
 	Again      int // copies in the log beyond the first
 	Disorder   int // records in the log after a later one of their writer
@@ -29,7 +30,7 @@ type log struct {
 
 // check judges a partition that was read whole.
 func (p *Partition) check() Tally {
-	l := log{p: p, lanes: p.sortedLanes(), tally: Tally{Partition: p}}
+	l := log{p: p, lanes: p.sortedLanes(), tally: Tally{Partition: p, Reads: p.reads}}
 	at := map[int]int{}
 	for i, lane := range l.lanes {
 		at[lane.writer] = i

@@ -19,6 +19,7 @@ type Partition struct {
 	epochs  []int32 // the epoch that wrote the record at each offset
 	changes []change
 	end     int64 // of the log, as the last reader found it
+	reads   int
 }
 
 // change is a leader epoch that was first seen at a moment.
@@ -64,6 +65,7 @@ func (p *Partition) saw(who string, offset int64, epoch int32, value []byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.reads++
 	for int64(len(p.known)) <= offset {
 		p.known, p.epochs = append(p.known, 0), append(p.epochs, 0)
 	}

@@ -105,6 +105,9 @@ func Disk(dir string, size int64) error {
 	return nil
 }
 
+// Eject takes a disk away, with everything on it.
+func Eject(dir string) error { return unix.Unmount(dir, unix.MNT_DETACH) }
+
 // Fill takes all that is left of a disk, into the file; it may find that others
 // were quicker.
 func Fill(file string) (int64, error) {
