@@ -361,7 +361,8 @@ func contentOf(f *testing.F, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// allocated is how many bytes of heap f took, freed or not.
+// allocated is how many bytes of heap f took, freed or not. What others took is in
+// it, and what was not counted yet: a MiB or two.
 func allocated(f func()) uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

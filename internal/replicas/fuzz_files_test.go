@@ -254,7 +254,8 @@ func recordsOf(l *storage.Log, from model.Offset) (out []string, err error) {
 	return out, nil
 }
 
-// allocated is how many bytes of heap f took, freed or not.
+// allocated is how many bytes of heap f took, freed or not. What others took is in
+// it, and what was not counted yet: a MiB or two.
 func allocated(f func()) uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

@@ -41,7 +41,7 @@ func FuzzFrames(f *testing.F) {
 				fuzzClient(t, cuts, stream)
 			}
 		})
-		if most := uint64(1<<20 + 64*len(stream)); used > most {
+		if most := uint64(4<<20 + 64*len(stream)); used > most {
 			t.Fatalf("%d bytes of stream took %d of memory", len(stream), used)
 		}
 	})
@@ -271,7 +271,8 @@ func (l *one) Accept() (net.Conn, error) {
 func (l *one) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
 func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 
-// allocated is how many bytes of heap f took, freed or not.
+// allocated is how many bytes of heap f took, freed or not. What others took is in
+// it, and what was not counted yet: a MiB or two.
 func allocated(f func()) uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -105,8 +106,12 @@ func fuzzReplay(t *testing.T, s *Shard, b []byte) []byte {
 	if kind == fuzzInTxn {
 		id = 1
 	}
-	before := content(s)
-	if err := s.Replay(r, id); err != nil && content(s) != before {
+	before, err := content(s), error(nil)
+	used := allocated(func() { err = s.Replay(r, id) })
+	if most := uint64(4<<20 + 500*(len(r.Key)+len(r.Value))); used > most {
+		t.Fatalf("key %x value %x: %d bytes took %d of memory", r.Key, r.Value, len(r.Key)+len(r.Value), used)
+	}
+	if err != nil && content(s) != before {
 		t.Fatalf("key %x value %x: %v, but the groups changed from %s to %s", r.Key, r.Value, err, before, content(s))
 	}
 	return b
@@ -140,4 +145,15 @@ func content(s *Shard) string {
 		fmt.Fprintf(&b, "%q %s since %d offsets %v\n", g.id, facts(g), g.since, g.offsets)
 	}
 	return b.String() + fmt.Sprint(s.txns)
+}
+
+// allocated is how many bytes of heap f took, freed or not. What others took is in
+// it, and what was not counted yet: a MiB or two.
+func allocated(f func()) uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	before := s[0].Value.Uint64()
+	f()
+	metrics.Read(s)
+	return s[0].Value.Uint64() - before
 }
