@@ -208,13 +208,19 @@ func (s *Set) follow(m *mirror, fresh func(arrival) error) (gone []*node, err er
 		}
 		return nil, s.take(m, list, leo, true, fresh)
 	}
-	was := m.batches
 	if !whole { // cut, and nothing was written after it
-		gone = slices.Clone(was[find(was, leo):])
-		m.shorten(find(was, leo))
+		keep := find(m.batches, leo)
+		gone = slices.Clone(m.batches[keep:])
+		m.shorten(keep)
 		m.start, m.end = min(start, leo), leo
 		return gone, nil
 	}
+	return s.again(m, start, leo, fresh)
+}
+
+// again reads the whole log anew and compares it with what was known.
+func (s *Set) again(m *mirror, start, leo model.Offset, fresh func(arrival) error) (gone []*node, err error) {
+	was := m.batches
 	now, ok := s.read(m, start, leo)
 	if m.unread = !ok; m.unread {
 		return nil, nil

@@ -382,7 +382,9 @@ func BenchmarkNothingChanged(b *testing.B) {
 	w := newCluster(b)
 	w.busy(1, 100)
 	for b.Loop() {
-		w.must(w.set.AfterStep(&w.c))
+		if err := w.set.AfterStep(&w.c); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -391,7 +393,9 @@ func BenchmarkOneReplicaChanged(b *testing.B) {
 	w.busy(1, 100)
 	for b.Loop() {
 		w.step(w.hosts[0], &partition.Tick{}, nil)
-		w.must(w.set.AfterStep(&w.c))
+		if err := w.set.AfterStep(&w.c); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
