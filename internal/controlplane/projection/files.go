@@ -35,21 +35,50 @@ func writeText(fs vfs.FS, name string, text []byte) error {
 	return nil
 }
 
-func (d *Dir) writePartitionMetadata() error {
-	name := path.Join(d.path, "partition.metadata")
-	if _, err := d.fs.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// settleTexts writes the small files whose content is known and which a crash
+// took, or left without it.
+func (d *Dir) settleTexts() error {
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{
+		{"partition.metadata", fmt.Appendf(nil, "version: 0\ntopic_id: %s", TopicID)},
+		{"leader-epoch-checkpoint", d.epochsText()},
+	} {
+		name := path.Join(d.path, file.name)
+		if holds(d.fs, name, file.text) {
+			continue
+		}
+		if err := writeText(d.fs, name, file.text); err != nil {
+			return err
+		}
 	}
-	return writeText(d.fs, name, fmt.Appendf(nil, "version: 0\ntopic_id: %s", TopicID))
+	return nil
 }
 
-func (d *Dir) writeEpochs() error {
+// holds reports whether a small file has a content.
+func holds(fs vfs.FS, name string, text []byte) bool {
+	f, err := fs.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(text)+1)
+	n, err := f.ReadAt(b, 0)
+	return errors.Is(err, io.EOF) && bytes.Equal(b[:n], text)
+}
+
+func (d *Dir) epochsText() []byte {
 	entries := d.epochs.Entries()
 	text := fmt.Appendf(nil, "0\n%d\n", len(entries))
 	for _, e := range entries {
 		text = fmt.Appendf(text, "%d %d\n", e.Epoch, e.Start)
 	}
-	return writeText(d.fs, path.Join(d.path, "leader-epoch-checkpoint"), text)
+	return text
+}
+
+func (d *Dir) writeEpochs() error {
+	return writeText(d.fs, path.Join(d.path, "leader-epoch-checkpoint"), d.epochsText())
 }
 
 // QuorumState is what Kafka's tools read of a node's part in the quorum.

@@ -26,7 +26,7 @@ const (
 	dear
 )
 
-var scenarios = slices.Concat(logScenarios, []scenario{
+var scenarios = slices.Concat(logScenarios, quorumScenarios, []scenario{
 	{"raft log", []string{"quorum-wal"}, newWalStory(raftLogTale), cheap},
 	{"raft log rolls", []string{"quorum-wal"}, newWalStory(raftLogRollTale), dear},
 })
