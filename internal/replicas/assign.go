@@ -81,7 +81,7 @@ func (l *Loop) lookAgain() {
 func (l *Loop) host(o Opened) {
 	h, log := o.Hosted, o.Hosted.Log
 	end, pos := log.End()
-	r := &replica{hosted: h, log: log, checkpointed: log.CheckpointedHW(), cuts: l.cuts.of(h.ID)}
+	r := &replica{hosted: h, log: log, checkpointed: log.CheckpointedHW(), cuts: l.cuts.Of(h.ID)}
 	r.p = partition.New(partition.Config{
 		ID: l.id, LagMax: l.opts.LagMax, MinISR: o.MinISR, ProducerExpiry: l.opts.ProducerExpiry, Peers: &l.peers,
 		LEO: end, LEOPos: pos, HW: log.CheckpointedHW(), LogStart: log.Start(),

@@ -41,19 +41,19 @@ type Cut struct {
 	Rule        string             `json:"rule"`
 }
 
-// cutLog is the file. It is read at the start and written by the log writer,
+// CutLog is the file. It is read at the start and written by the log writer,
 // before the log itself is cut: what was lost can always be told.
-type cutLog struct {
+type CutLog struct {
 	fs   vfs.FS
 	dir  string
 	path string
 	byID map[string][]Cut // the newest of each partition
 }
 
-// openCuts reads the file. A torn last line is a truncation that did not
+// OpenCuts reads the file. A torn last line is a truncation that did not
 // happen; an old file is cut down to its newest lines.
-func openCuts(files vfs.FS, dir string) (*cutLog, error) {
-	c := &cutLog{fs: files, dir: dir, path: path.Join(dir, cutsFile), byID: map[string][]Cut{}}
+func OpenCuts(files vfs.FS, dir string) (*CutLog, error) {
+	c := &CutLog{fs: files, dir: dir, path: path.Join(dir, cutsFile), byID: map[string][]Cut{}}
 	f, err := files.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -104,7 +104,7 @@ func cutKey(topicID string, partition int32) string { return fmt.Sprintf("%s/%d"
 func newest(l []Cut, n int) []Cut { return l[max(0, len(l)-n):] }
 
 // rewrite replaces the file.
-func (c *cutLog) rewrite(all []Cut) error {
+func (c *CutLog) rewrite(all []Cut) error {
 	var text bytes.Buffer
 	var err error
 	enc := json.NewEncoder(&text)
@@ -120,7 +120,7 @@ func (c *cutLog) rewrite(all []Cut) error {
 	return nil
 }
 
-func (c *cutLog) replace(text []byte) error {
+func (c *CutLog) replace(text []byte) error {
 	tmp := c.path + ".tmp"
 	f, err := c.fs.Create(tmp)
 	if err != nil {
@@ -136,8 +136,8 @@ func (c *cutLog) replace(text []byte) error {
 	return c.fs.SyncDir(c.dir)
 }
 
-// write adds one line durably.
-func (c *cutLog) write(l Cut) error {
+// Write adds one line durably.
+func (c *CutLog) Write(l Cut) error {
 	text, err := json.Marshal(&l)
 	if err == nil {
 		err = c.append(append(text, '\n'))
@@ -148,7 +148,7 @@ func (c *cutLog) write(l Cut) error {
 	return nil
 }
 
-func (c *cutLog) append(text []byte) error {
+func (c *CutLog) append(text []byte) error {
 	f, err := c.fs.Open(c.path)
 	isNew := errors.Is(err, fs.ErrNotExist)
 	if isNew {
@@ -168,8 +168,8 @@ func (c *cutLog) append(text []byte) error {
 	return err
 }
 
-// of returns what is remembered of a partition.
-func (c *cutLog) of(id model.TopicIDPartition) []Cut {
+// Of returns what is remembered of a partition.
+func (c *CutLog) Of(id model.TopicIDPartition) []Cut {
 	return append([]Cut(nil), c.byID[cutKey(id.TopicID.String(), id.Partition)]...)
 }
 
@@ -184,5 +184,5 @@ func (l *Loop) account(r *replica, c *partition.Cut) {
 		TopicID: r.hosted.ID.TopicID.String(), From: c.From, To: c.To, HW: c.HWBefore, BelowHW: c.BelowHW,
 		Epochs: cloneEpochs(c.Epochs), LeaderEpoch: c.LeaderEpoch, Rule: c.Rule}
 	r.cuts = newest(append(r.cuts, line), keptCuts)
-	l.jobs = append(l.jobs, job{kind: jobCall, r: r, call: func() error { return l.cuts.write(line) }})
+	l.jobs = append(l.jobs, job{kind: jobCall, r: r, call: func() error { return l.cuts.Write(line) }})
 }

@@ -15,36 +15,36 @@ func line(id model.UUID, from model.Offset) Cut {
 
 func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	c, err := openCuts(vfs.OS, dir)
+	c, err := OpenCuts(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := model.UUID{1}
 	for i := range model.Offset(20) {
-		if err := c.write(line(id, i)); err != nil {
+		if err := c.Write(line(id, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if c, err = openCuts(vfs.OS, dir); err != nil {
+	if c, err = OpenCuts(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
-	got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
+	got := c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})
 	if len(got) != keptCuts || got[0].From != 4 || got[keptCuts-1].From != 19 {
 		t.Fatalf("%d truncations, from %d", len(got), got[0].From)
 	}
-	if other := c.of(model.TopicIDPartition{TopicID: model.UUID{2}, Partition: 3}); len(other) != 0 {
+	if other := c.Of(model.TopicIDPartition{TopicID: model.UUID{2}, Partition: 3}); len(other) != 0 {
 		t.Fatalf("another topic of that name has %d truncations", len(other))
 	}
 }
 
 func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 	dir := t.TempDir()
-	c, err := openCuts(vfs.OS, dir)
+	c, err := OpenCuts(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := model.UUID{1}
-	if err := c.write(line(id, 7)); err != nil {
+	if err := c.Write(line(id, 7)); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, cutsFile)
@@ -56,17 +56,17 @@ func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 		if err := os.WriteFile(file, append(append([]byte(nil), whole...), whole[:cut]...), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = openCuts(vfs.OS, dir); err != nil {
+		if c, err = OpenCuts(vfs.OS, dir); err != nil {
 			t.Fatalf("torn after %d bytes: %v", cut, err)
 		}
-		got := c.of(model.TopicIDPartition{TopicID: id, Partition: 3})
+		got := c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})
 		if len(got) < 1 || got[0].From != 7 {
 			t.Fatalf("torn after %d bytes: %v", cut, got)
 		}
-		if err := c.write(line(id, 8)); err != nil {
+		if err := c.Write(line(id, 8)); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = openCuts(vfs.OS, dir); err != nil || len(c.of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
+		if c, err = OpenCuts(vfs.OS, dir); err != nil || len(c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
 			t.Fatalf("torn after %d bytes: the next line is lost (%v)", cut, err)
 		}
 	}

@@ -80,10 +80,10 @@ func fuzzDirectory(f *testing.F) map[string][]byte {
 	check(dir.CheckpointHW(map[model.TopicPartition]model.Offset{fuzzEvents: 50, fuzzOther: 20}))
 	check(dir.CheckpointLogStart())
 	check(dir.CloseClean(8))
-	cuts, err := openCuts(fs, fuzzDir)
+	cuts, err := OpenCuts(fs, fuzzDir)
 	check(err)
-	check(cuts.write(line(model.UUID{1}, 5)))
-	check(cuts.write(line(model.UUID{1}, 7)))
+	check(cuts.Write(line(model.UUID{1}, 5)))
+	check(cuts.Write(line(model.UUID{1}, 7)))
 	files := map[string][]byte{}
 	gather(f, fs, fuzzDir, files)
 	delete(files, ".lock")

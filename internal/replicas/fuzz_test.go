@@ -230,18 +230,18 @@ func (d *damaged) goOn(dir *storage.Dir, log *storage.Log, all []string) {
 // checkCuts: the account of truncations is read, and takes the next one.
 func (d *damaged) checkCuts() {
 	id := model.TopicIDPartition{TopicID: model.UUID{200, 9}, Partition: 3}
-	c, err := openCuts(d.fs, fuzzDir)
+	c, err := OpenCuts(d.fs, fuzzDir)
 	if err == nil {
-		err = c.write(line(id.TopicID, 7))
+		err = c.Write(line(id.TopicID, 7))
 	}
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	before := len(c.of(id))
-	if c, err = openCuts(d.fs, fuzzDir); err != nil {
+	before := len(c.Of(id))
+	if c, err = OpenCuts(d.fs, fuzzDir); err != nil {
 		d.t.Fatal(err)
 	}
-	if got := c.of(id); len(got) != min(before+1, keptCuts) || got[len(got)-1].From != 7 {
+	if got := c.Of(id); len(got) != min(before+1, keptCuts) || got[len(got)-1].From != 7 {
 		d.t.Fatalf("%d truncations after one was added to %d", len(got), before)
 	}
 }

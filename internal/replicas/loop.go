@@ -38,7 +38,7 @@ type Loop struct {
 	writer  *logWriter
 	isr     *isrSender
 	events  Observer
-	cuts    *cutLog
+	cuts    *CutLog
 	startFn func(*source) // starts the fetcher of a new source
 
 	// hosted is read by connections; the loop and the metadata loop write it.
@@ -169,7 +169,7 @@ func newLoop(o Options) (*Loop, error) {
 	if fs == nil {
 		fs = vfs.OS
 	}
-	cuts, err := openCuts(fs, o.Dir)
+	cuts, err := OpenCuts(fs, o.Dir)
 	if err != nil {
 		return nil, err
 	}
