@@ -27,6 +27,10 @@ fuzz:
 		else failed=1; echo "$${t#*:}: FAILED"; grep -v '^fuzz: ' $$out; fi; \
 	done; exit $$failed
 
+# Cuts the power at every operation on every durable format; the short form runs with the other tests.
+crash:
+	go test ./internal/storage/crash -full -v -timeout 120m
+
 # Every promise on a fake clock, with the long walks.
 cases:
 	go test ./compat/cases -full -timeout 60m

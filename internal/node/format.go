@@ -2,7 +2,10 @@ package node
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/controlplane"
@@ -24,7 +27,7 @@ func FormatOn(rt *task.Runtime, files vfs.FS, cfg *config.Config, clusterID stri
 	if info, err := files.Stat(cfg.LogDir); err == nil && !info.Dir {
 		return fmt.Errorf("%s is a file: remove it, or name another log.dirs", cfg.LogDir)
 	}
-	if controlplane.FormattedOn(files, cfg.MetadataDir()) {
+	if controlplane.FormattedOn(files, cfg.MetadataDir()) && !interrupted(files, cfg) {
 		return fmt.Errorf("%s is formatted already: remove it, or name another log.dirs", cfg.LogDir)
 	}
 	o := controlplane.FormatOptions{MinISR: max(cfg.MinISR, 1), Now: model.Millis(rt.Wall().UnixMilli()), FS: files}
@@ -48,4 +51,15 @@ func FormatOn(rt *task.Runtime, files vfs.FS, cfg *config.Config, clusterID stri
 		return err
 	}
 	return d.Close()
+}
+
+// interrupted reports whether a format was cut off before meta.properties, and
+// nothing was kept in the directory since.
+func interrupted(files vfs.FS, cfg *config.Config) bool {
+	for _, name := range []string{path.Join(cfg.LogDir, "meta.properties"), path.Join(cfg.MetadataDir(), "wal")} {
+		if _, err := files.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }

@@ -35,7 +35,7 @@ type reach struct {
 
 var (
 	quick    = reach{every: 3, ways: 3, samples: 1, deep: 61, kills: 47}
-	thorough = reach{every: 1, ways: 128, samples: 24, deep: 23, kills: 3}
+	thorough = reach{every: 1, ways: 64, samples: 16, deep: 53, kills: 5}
 )
 
 // explorer explores one story.
