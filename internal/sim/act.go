@@ -93,7 +93,10 @@ func (w *world) actOnHardware(m *member, a Action) bool {
 		*d = diskFaults{}
 		m.machine.Disk.Latency = 500 * time.Microsecond
 	case Rot:
-		return !m.machine.Running() && rot(m.machine.Disk.Files(), "/data", a.N)
+		if m.machine.Running() || !rot(m.machine.Disk.Files(), "/data", a.N) {
+			return false
+		}
+		w.down(m, rotted)
 	}
 	return true
 }

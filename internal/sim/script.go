@@ -31,7 +31,7 @@ func (p *Plan) WriteScript(w io.Writer) error {
 		fmt.Fprintf(b, "nodes %d brokers %d controllers\n", p.Brokers, p.Controllers)
 	}
 	fmt.Fprintf(b, "topics partitions=%d replication=%d min.isr=%d unclean=%t\n", p.Partitions, p.Replication, p.MinISR, p.Unclean)
-	fmt.Fprintf(b, "workloads %s\n", strings.Join(p.Workloads, " "))
+	fmt.Fprintln(b, strings.Join(append([]string{"workloads"}, p.Workloads...), " "))
 	for _, a := range p.Actions {
 		fmt.Fprintln(b, a)
 	}
