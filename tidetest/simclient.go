@@ -25,7 +25,8 @@ type SimClient struct {
 }
 
 // CreateTopic creates a topic, if there is none of its name, and waits until its
-// partitions have leaders. config is Kafka's topic keys; nil is fine.
+// partitions have leaders. -1 replicas are as many as the topics of the plan have.
+// config is Kafka's topic keys; nil is fine.
 func (c *SimClient) CreateTopic(ctx context.Context, topic string, partitions, replicas int, config map[string]string) error {
 	t := workload.Topic{Name: topic, Partitions: int32(partitions), Replicas: int16(replicas)}
 	for _, k := range slices.Sorted(maps.Keys(config)) {

@@ -36,7 +36,7 @@ type simHost struct {
 type simReplica struct {
 	p     *partition.Partition
 	steps uint64
-	tp    model.TopicPartition
+	id    model.TopicIDPartition
 	mark  Mark
 }
 
@@ -66,6 +66,7 @@ type SimController struct {
 // marks of its replicas.
 type SimPartition struct {
 	Topic          string
+	TopicID        string // of this one: a topic that is deleted and comes again has another
 	Partition      int
 	Leader         int // 0: none
 	LeaderEpoch    int32
@@ -134,19 +135,19 @@ func (s *SimState) Partitions() []SimPartition {
 	}
 	for t := range s.truth.Topics() {
 		for n, p := range t.Partitions {
-			s.partitions = append(s.partitions, SimPartition{Topic: t.Name, Partition: n, Leader: max(0, int(p.Leader)),
+			s.partitions = append(s.partitions, SimPartition{Topic: t.Name, TopicID: t.ID.String(), Partition: n, Leader: max(0, int(p.Leader)),
 				LeaderEpoch: int32(p.LeaderEpoch), PartitionEpoch: int32(p.PartitionEpoch), Replicas: ints(p.Replicas),
-				ISR: ints(p.ISR), Marks: s.marks(model.TopicPartition{Topic: t.Name, Partition: int32(n)})})
+				ISR: ints(p.ISR), Marks: s.marks(model.TopicIDPartition{TopicID: t.ID, Partition: int32(n)})})
 		}
 	}
 	return s.partitions
 }
 
-func (s *SimState) marks(tp model.TopicPartition) []Mark {
+func (s *SimState) marks(id model.TopicIDPartition) []Mark {
 	var out []Mark
 	for i := range s.hosts {
 		for _, r := range s.hosts[i].replicas {
-			if r.tp == tp {
+			if r.id == id {
 				out = append(out, r.mark)
 			}
 		}
@@ -194,7 +195,7 @@ func (h *simHost) take(b *check.Broker) {
 			h.replicas = append(h.replicas, was[n])
 			return
 		}
-		h.replicas = append(h.replicas, simReplica{p: r.P, steps: r.P.Steps(), tp: r.TP,
+		h.replicas = append(h.replicas, simReplica{p: r.P, steps: r.P.Steps(), id: r.ID,
 			mark: mark(int(b.ID), r.P.Serving(), r.P.View())})
 	})
 	h.replicas = slices.Clip(h.replicas)

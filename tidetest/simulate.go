@@ -25,16 +25,16 @@ const simTries = 100
 type SimOption func(*simOptions)
 
 type simOptions struct {
-	setup  func(*SimRun)
+	setups []func(*SimRun)
 	trace  io.Writer
 	faults []string
 }
 
 // SimSetup has f called at the start of each run, to bring invariants and
 // workloads. There are several runs when a plan is shrunk: what must be new in
-// each belongs into f.
+// each belongs into f. It may be given several times.
 func SimSetup(f func(*SimRun)) SimOption {
-	return func(o *simOptions) { o.setup = f }
+	return func(o *simOptions) { o.setups = append(o.setups, f) }
 }
 
 // SimTrace writes what happens: the simulated time in seconds, the machine, what
@@ -107,7 +107,7 @@ func simulate(t testing.TB, p *sim.Plan, o *simOptions) SimResult {
 	simulating.Lock()
 	defer simulating.Unlock()
 	so := sim.Options{}
-	if o.setup != nil {
+	if len(o.setups) > 0 {
 		so.Own = o.own
 	}
 	if o.trace != nil {
@@ -158,7 +158,9 @@ type SimRun struct {
 
 func (o *simOptions) own(l sim.Outlook) sim.Own {
 	r := &SimRun{state: &SimState{outlook: l}, outlook: l, produced: map[string]bool{}}
-	o.setup(r)
+	for _, f := range o.setups {
+		f(r)
+	}
 	return r.own
 }
 
