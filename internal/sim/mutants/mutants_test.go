@@ -1,17 +1,14 @@
 package mutants
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 var (
@@ -48,11 +45,11 @@ func (m mutant) key() string { return m.rule + " " + m.name }
 func (m mutant) simulated() bool { return !strings.Contains(m.edits[0].file, "coretest") }
 
 func TestEveryPatchFitsTheSource(t *testing.T) {
+	if _, err := readSources(); err != nil {
+		t.Error(err)
+	}
 	seen := map[string]bool{}
 	for _, m := range all() {
-		if _, err := m.files(); err != nil {
-			t.Errorf("%s: %v", m.key(), err)
-		}
 		if seen[m.key()] {
 			t.Errorf("%s: there are two of this name", m.key())
 		}
@@ -84,24 +81,21 @@ func TestWhatIsSaidOfMutantsIsOfMutants(t *testing.T) {
 
 func TestEveryRuleIsMissedWhenItIsRemoved(t *testing.T) {
 	if !*run {
-		t.Skip("builds every mutant: go test ./internal/sim/mutants -mutants -v -timeout 0")
+		t.Skip("simulates every mutant: go test ./internal/sim/mutants -mutants -v -timeout 0")
 	}
 	r, err := readReport()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var base *shipped
-	if *seeds > 0 {
-		base = newShipped(t)
-	}
-	for _, m := range all() {
+	w := newWorkshop(t)
+	for i, m := range all() {
 		t.Run(m.key(), func(t *testing.T) {
 			l := r.line(m)
 			if *cores && m.kills != nil {
-				l.cores = m.mustDie(t)
+				l.cores = w.mustDie(t, i+1, m)
 			}
-			if base != nil && m.simulated() {
-				m.mustBeFound(t, base, l)
+			if *seeds > 0 && m.simulated() {
+				w.mustBeFound(t, i+1, m, l)
 			}
 			if err := r.write(); err != nil {
 				t.Fatal(err)
@@ -129,56 +123,6 @@ func (m mutant) files() (map[string]string, error) {
 		out[path] = strings.Replace(text, e.old, e.new, 1)
 	}
 	return out, nil
-}
-
-// overlay writes the patched files, and the list of them that the go command
-// takes.
-func (m mutant) overlay(t *testing.T) string {
-	files, err := m.files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace := map[string]string{}
-	for path, text := range files {
-		real, err := filepath.Abs(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patched := filepath.Join(t.TempDir(), filepath.Base(path))
-		if err := os.WriteFile(patched, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[real] = patched
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(list, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-// mustDie tests the patched room and fails if its tests do not. It returns who
-// noticed.
-func (m mutant) mustDie(t *testing.T) string {
-	began := time.Now()
-	cmd := exec.Command("go", append([]string{"test", "-vet=off", "-overlay", m.overlay(t)}, m.kills...)...)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	text := string(out)
-	switch {
-	case err == nil:
-		t.Errorf("survives: no test of %s misses the rule", m.kills[0])
-		return "**nobody**"
-	case !strings.Contains(text, "--- FAIL") && !strings.Contains(text, "panic:"):
-		t.Fatalf("does not build:\n%s", text)
-	}
-	by := witnesses(text)
-	t.Logf("%s: %s, %v", m.kills[0], by, time.Since(began).Round(time.Second))
-	return by
 }
 
 var witness = regexp.MustCompile(`--- FAIL: TestScripts/\w+|seed \d+: \w+`)

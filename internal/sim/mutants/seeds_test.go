@@ -6,120 +6,165 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/sim"
 )
 
-// build compiles the program, with a mutant's overlay if it is not empty.
-func build(t *testing.T, overlay string) string {
-	binary := filepath.Join(t.TempDir(), "tidemark")
-	args := []string{"build", "-o", binary}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+// workshop has the patched programs: one for each mutant, all in one file.
+type workshop struct {
+	shipped, patched string            // programs
+	tests            map[string]string // the patched tests of packages
+	list             string            // of the patched files
+	broke            map[uint64]string // what broke in the shipped program, by seed; empty when all was well
+}
+
+func newWorkshop(t *testing.T) *workshop {
+	began := time.Now()
+	w := &workshop{list: overlay(t), tests: map[string]string{}, broke: map[uint64]string{}}
+	dir := t.TempDir()
+	w.shipped, w.patched = filepath.Join(dir, "shipped"), filepath.Join(dir, "patched")
+	if *seeds > 0 {
+		goCommand(t, "build", "-o", w.shipped, "./cmd/tidemark")
+		goCommand(t, "build", "-overlay", w.list, "-o", w.patched, "./cmd/tidemark")
 	}
-	cmd := exec.Command("go", append(args, "./cmd/tidemark")...)
+	for _, m := range all() {
+		for _, k := range m.kills {
+			if *cores && strings.HasPrefix(k, "./") && w.tests[k] == "" {
+				w.tests[k] = filepath.Join(dir, strconv.Itoa(len(w.tests))+".test")
+				goCommand(t, "test", "-c", "-vet=off", "-overlay", w.list, "-o", w.tests[k], k)
+			}
+		}
+	}
+	t.Logf("built in %v", time.Since(began).Round(time.Second))
+	return w
+}
+
+func goCommand(t *testing.T, args ...string) {
+	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("does not build:\n%s", out)
+		t.Fatalf("go %s:\n%s", strings.Join(args, " "), out)
 	}
-	return binary
+}
+
+// as is the environment of a patched program that is the numbered mutant.
+func as(number int) []string { return append(os.Environ(), chosen+"="+strconv.Itoa(number)) }
+
+// mustDie tests the mutant's room and fails if its tests do not. It returns who
+// noticed.
+func (w *workshop) mustDie(t *testing.T, number int, m mutant) string {
+	began := time.Now()
+	var flags, packages []string
+	for _, k := range m.kills {
+		if w.tests[k] == "" {
+			flags = append(flags, k)
+		} else {
+			packages = append(packages, k)
+		}
+	}
+	for _, k := range packages {
+		cmd := exec.Command(w.tests[k], flags...)
+		cmd.Dir, cmd.Env = filepath.Join(root, k), as(number)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			by := witnesses(string(out))
+			t.Logf("%s: %s, %v", k, by, time.Since(began).Round(100*time.Millisecond))
+			return by
+		}
+	}
+	t.Errorf("survives: no test of %s misses the rule", packages)
+	return "**nobody**"
 }
 
 // patience is how long a seed may take; one that hangs has failed.
 const patience = 90 * time.Second
 
-// simulate runs seeds in one worker process and has each line seen, until see
-// says false. A worker that dies or hangs reports the seed that it was at.
-func simulate(binary string, from, to uint64, see func(sim.Line) bool) error {
+// simulate runs seeds in worker processes and has each line seen, until see says
+// false. A worker that dies or hangs has failed with the seed that it was at, and
+// the next one goes on behind it.
+func simulate(binary string, number int, from, to uint64, see func(sim.Line) bool) error {
+	for from < to {
+		next, ended, how, err := work(binary, number, from, to, see)
+		if err != nil || ended || next >= to {
+			return err
+		}
+		if !see(sim.Line{Seed: next, Invariant: "Alive", Error: how}) {
+			return nil
+		}
+		from = next + 1
+	}
+	return nil
+}
+
+// work runs one worker process. It returns the seed that comes next, whether see
+// ended it, and else how it ended itself.
+func work(binary string, number int, from, to uint64, see func(sim.Line) bool) (next uint64, ended bool, how string, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "sim", "--worker", "--from", strconv.FormatUint(from, 10), "--seeds", strconv.FormatUint(to-from, 10))
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay, cmd.Env = time.Second, as(number)
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
-		return fmt.Errorf("start %s: %w", binary, err)
+		return from, false, "", fmt.Errorf("start %s: %w", binary, err)
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", binary, err)
-	}
-	next, more := from, true
+	how = "the process dies"
 	hangs := time.AfterFunc(patience, cancel)
 	lines := bufio.NewReader(out)
-	for more {
+	for next = from; !ended; {
 		text, err := lines.ReadBytes('\n')
 		if err != nil {
 			break
 		}
 		var l sim.Line
-		if json.Unmarshal(text, &l) != nil {
-			continue
+		if json.Unmarshal(text, &l) == nil {
+			hangs.Stop()
+			next, ended = l.Seed+1, !see(l)
+			hangs.Reset(patience)
 		}
-		hangs.Stop()
-		next, more = l.Seed+1, see(l)
-		hangs.Reset(patience)
 	}
-	hung := !hangs.Stop() && more
+	if !hangs.Stop() {
+		how = "the process hangs"
+	}
 	cancel()
 	io.Copy(io.Discard, out)
 	cmd.Wait()
-	if !more || next >= to {
-		return nil
-	}
-	how := "the process dies"
-	if hung {
-		how = "the process hangs"
-	}
-	if see(sim.Line{Seed: next, Invariant: "Alive", Error: how}) {
-		return simulate(binary, next+1, to, see)
-	}
-	return nil
+	return next, ended, how, nil
 }
 
-// shipped is the program as it is, which must survive what kills a mutant.
-type shipped struct {
-	binary string
-	seen   map[uint64]string // the invariant that broke; empty when all was well
-}
-
-func newShipped(t *testing.T) *shipped {
-	return &shipped{binary: build(t, ""), seen: map[uint64]string{}}
-}
-
-// broke is what broke in the shipped program with a seed.
-func (s *shipped) broke(t *testing.T, seed uint64) string {
-	was, ok := s.seen[seed]
-	if ok {
-		return was
-	}
-	err := simulate(s.binary, seed, seed+1, func(l sim.Line) bool {
-		s.seen[seed] = l.Invariant
-		return false
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.seen[seed]
-}
-
-// mustBeFound simulates seeds of the patched program until one breaks that the
-// shipped one survives, and fails if none does.
-func (m mutant) mustBeFound(t *testing.T, base *shipped, l *line) {
-	began := time.Now()
-	binary := build(t, m.overlay(t))
-	built := time.Now()
-	var found *sim.Line
-	ran := uint64(0)
-	err := simulate(binary, 1, 1+m.seeds(), func(s sim.Line) bool {
-		ran++
-		if ran%2500 == 0 {
-			t.Logf("%d seeds, %v", ran, time.Since(built).Round(time.Second))
+// survived says whether the shipped program survives a seed.
+func (w *workshop) survived(t *testing.T, seed uint64) bool {
+	if _, ok := w.broke[seed]; !ok {
+		simulate(w.shipped, 0, seed, seed+1, func(l sim.Line) bool {
+			w.broke[seed] = l.Invariant
+			return false
+		})
+		if w.broke[seed] != "" {
+			t.Logf("seed %d breaks %s in the shipped program", seed, w.broke[seed])
 		}
-		if s.Invariant == "" || base.broke(t, s.Seed) != "" {
+	}
+	return w.broke[seed] == ""
+}
+
+// mustBeFound simulates seeds of the mutant until one breaks that the shipped
+// program survives, and fails if none does.
+func (w *workshop) mustBeFound(t *testing.T, number int, m mutant, l *line) {
+	began, ran := time.Now(), uint64(0)
+	var found *sim.Line
+	err := simulate(w.patched, number, 1, 1+m.seeds(), func(s sim.Line) bool {
+		ran++
+		if ran%1000 == 0 {
+			t.Logf("%d seeds, %v", ran, time.Since(began).Round(time.Second))
+		}
+		if s.Invariant == "" || !w.survived(t, s.Seed) {
 			return true
 		}
 		found = &s
@@ -128,11 +173,11 @@ func (m mutant) mustBeFound(t *testing.T, base *shipped, l *line) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(built)
+	took := time.Since(began)
 	l.seconds = strconv.FormatFloat(took.Seconds(), 'f', 1, 64)
 	if found != nil {
 		l.seeds, l.invariant = strconv.FormatUint(found.Seed, 10), found.Invariant
-		t.Logf("seed %d: %.200s; %v, built in %v", found.Seed, found.Error, took.Round(time.Millisecond), built.Sub(began).Round(time.Second))
+		t.Logf("seed %d: %.300s; %v", found.Seed, found.Error, took.Round(time.Millisecond))
 		return
 	}
 	l.seeds, l.invariant = fmt.Sprintf("> %d", ran), ""
