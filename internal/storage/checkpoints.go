@@ -13,14 +13,21 @@ type checkpointed struct {
 	hw, recovery, start map[model.TopicPartition]model.Offset
 }
 
-// CheckpointHW writes replication-offset-checkpoint (R8.16).
+// CheckpointHW writes replication-offset-checkpoint (R8.16). A log that was cut or
+// deleted since its high watermark was taken gets no more than it holds.
 func (d *Dir) CheckpointHW(hw map[model.TopicPartition]model.Offset) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
 	d.checkpoints.Lock()
 	defer d.checkpoints.Unlock()
-	return d.writeOffsets(hwFile, &d.saved.hw, maps.Clone(hw))
+	m := make(map[model.TopicPartition]model.Offset, len(hw))
+	for tp, o := range hw {
+		if l := d.Log(tp); l != nil {
+			m[tp] = min(o, l.LEO())
+		}
+	}
+	return d.writeOffsets(hwFile, &d.saved.hw, m)
 }
 
 // CheckpointRecovery writes recovery-point-offset-checkpoint.
