@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -10,11 +11,15 @@ import (
 )
 
 // client opens a client that looks quickly for new leaders and gives up on
-// silent connections within seconds.
-func (c *cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
+// silent connections within seconds. What it has to say goes to a file, under its
+// name.
+func (c *cluster) client(name string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(c.bootstrap()...),
 		kgo.Dialer(c.dial),
+		kgo.WithLogger(kgo.BasicLogger(c.clientLog, kgo.LogLevelInfo, func() string {
+			return fmt.Sprintf("%.3f %s: ", c.h.Now().Duration().Seconds(), name)
+		})),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(5 * time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
@@ -33,7 +38,7 @@ func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, err
 
 // administrator opens a client for requests to the controller.
 func (c *cluster) administrator() (*kadm.Client, error) {
-	cl, err := c.client(kgo.RetryTimeout(5 * time.Second))
+	cl, err := c.client("administrator", kgo.RetryTimeout(5*time.Second))
 	if err != nil {
 		return nil, err
 	}

@@ -40,12 +40,6 @@ func networkFaults() []kind {
 
 func (n *nemesis) any(rng *rand.Rand) *node { return n.c.nodes[rng.IntN(len(n.c.nodes))] }
 
-// two chooses two different nodes.
-func (n *nemesis) two(rng *rand.Rand) (a, b int) {
-	order := rng.Perm(len(n.c.nodes))
-	return n.c.nodes[order[0]].id, n.c.nodes[order[1]].id
-}
-
 func (n *nemesis) killOne(rng *rand.Rand) (string, func() error, error) {
 	v := n.any(rng)
 	return fmt.Sprintf("node %d is dead", v.id), v.launch, v.kill()
@@ -95,6 +89,7 @@ func (n *nemesis) fillDisk(*rand.Rand) (string, func() error, error) {
 		if err := os.Remove(ballast); err != nil {
 			return err
 		}
+		time.Sleep(2 * time.Second) // it may be about to end
 		if v.alive() {
 			n.count("disk-full survived")
 		}
@@ -125,35 +120,46 @@ func (n *nemesis) cut(from, to int) func() (lab.Undo, error) {
 	return func() (lab.Undo, error) { return n.c.net.Cut(from, to) }
 }
 
-// apart cuts all links between two sides; 0 stands for the clients.
+// apart cuts all links between two sides.
 func (n *nemesis) apart(left, right []int) (func() error, error) {
 	var cuts []func() (lab.Undo, error)
 	for _, a := range left {
 		for _, b := range right {
-			if b != 0 {
-				cuts = append(cuts, n.cut(a, b))
-			}
-			if b == 0 {
-				// The clients have no firewall: what comes from them is dropped.
-				cuts = append(cuts, n.cut(0, a))
-				continue
-			}
-			cuts = append(cuts, n.cut(b, a))
+			cuts = append(cuts, n.cut(a, b), n.cut(b, a))
 		}
 	}
 	return impose(cuts...)
 }
 
+// ends chooses two ends of a link. One may be the clients, twice as often as one
+// certain node is.
+func (n *nemesis) ends(rng *rand.Rand) (a, b int) {
+	a = n.any(rng).id
+	rest := append(n.others(a), lab.Clients, lab.Clients)
+	b = rest[rng.IntN(len(rest))]
+	if rng.IntN(2) == 0 {
+		return b, a
+	}
+	return a, b
+}
+
+func place(id int) string {
+	if id == lab.Clients {
+		return "clients"
+	}
+	return fmt.Sprint("node ", id)
+}
+
 func (n *nemesis) cutOneWay(rng *rand.Rand) (string, func() error, error) {
-	a, b := n.two(rng)
+	a, b := n.ends(rng)
 	undo, err := impose(n.cut(a, b))
-	return fmt.Sprintf("nothing passes from %d to %d", a, b), undo, err
+	return fmt.Sprintf("nothing passes from %s to %s", place(a), place(b)), undo, err
 }
 
 func (n *nemesis) cutBothWays(rng *rand.Rand) (string, func() error, error) {
-	a, b := n.two(rng)
+	a, b := n.ends(rng)
 	undo, err := n.apart([]int{a}, []int{b})
-	return fmt.Sprintf("nothing passes between %d and %d", a, b), undo, err
+	return fmt.Sprintf("nothing passes between %s and %s", place(a), place(b)), undo, err
 }
 
 // others lists all nodes but those.
@@ -171,7 +177,7 @@ func (n *nemesis) isolate(rng *rand.Rand) (string, func() error, error) {
 	v := n.any(rng).id
 	rest, words := n.others(v), "the other nodes"
 	if rng.IntN(2) == 0 {
-		rest, words = append(rest, 0), "nodes and clients"
+		rest, words = append(rest, lab.Clients), "nodes and clients"
 	}
 	undo, err := n.apart([]int{v}, rest)
 	return fmt.Sprintf("node %d is cut off from %s", v, words), undo, err
@@ -194,11 +200,10 @@ func (n *nemesis) split(rng *rand.Rand) (string, func() error, error) {
 func (n *nemesis) lose(rng *rand.Rand) (string, func() error, error) {
 	v, perMille := n.any(rng).id, 10+rng.IntN(240)
 	var faults []func() (lab.Undo, error)
-	for _, o := range n.others(v) {
+	for _, o := range append(n.others(v), lab.Clients) {
 		faults = append(faults, func() (lab.Undo, error) { return n.c.net.Lose(o, v, perMille) },
 			func() (lab.Undo, error) { return n.c.net.Lose(v, o, perMille) })
 	}
-	faults = append(faults, func() (lab.Undo, error) { return n.c.net.Lose(0, v, perMille) })
 	undo, err := impose(faults...)
 	return fmt.Sprintf("node %d loses %.1f %% of its packets", v, float64(perMille)/10), undo, err
 }

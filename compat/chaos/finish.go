@@ -167,7 +167,7 @@ func (r *round) readGroupLog(ctx context.Context, adm *kadm.Client) error {
 	if err != nil {
 		return err
 	}
-	cl, err := r.c.client(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	cl, err := r.c.client("reader of the group's log", kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return err
 	}

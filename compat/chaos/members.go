@@ -62,7 +62,7 @@ func (m *member) open() (*kgo.Client, error) {
 	m.joined = m.c.h.Now()
 	// A commit that was sent twice could arrive late and undo a newer one, so
 	// nothing is sent twice.
-	return m.c.client(kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(m.topic), kgo.Dialer(m.dial),
+	return m.c.client(m.name, kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(m.topic), kgo.Dialer(m.dial),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.Balancers(kgo.RoundRobinBalancer()), kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(), kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
 		kgo.RebalanceTimeout(8*time.Second), kgo.RequestRetries(0), kgo.FetchMaxWait(300*time.Millisecond),

@@ -30,6 +30,8 @@ type cluster struct {
 	nodes   []*node
 	brokers []int32
 	small   *node // whose disk is small
+
+	clientLog *os.File
 }
 
 // node is one process and its directory.
@@ -51,6 +53,10 @@ type node struct {
 // broker whose disk is small.
 func newCluster(s *settings, h *history.History, small int, slow []lab.Link) (*cluster, error) {
 	c := &cluster{s: s, h: h}
+	var err error
+	if c.clientLog, err = os.Create(filepath.Join(s.dir, "clients.log")); err != nil {
+		return nil, err
+	}
 	roles := []string{"broker,controller", "broker,controller", "broker,controller", "broker"}
 	if s.layout == "apart" {
 		roles = []string{"controller", "controller", "controller", "broker", "broker", "broker"}

@@ -37,7 +37,7 @@ func (r *reader) run(ctx context.Context, ends map[int32]int64) error {
 	for p, at := range r.at {
 		offsets[p] = kgo.NewOffset().At(at.Next())
 	}
-	cl, err := r.c.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic: offsets}), kgo.FetchMaxWait(300*time.Millisecond))
+	cl, err := r.c.client(r.name+" of "+r.topic, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic: offsets}), kgo.FetchMaxWait(300*time.Millisecond))
 	if err != nil {
 		return err
 	}

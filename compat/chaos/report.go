@@ -33,7 +33,7 @@ func (r *round) report(failed error) bool {
 	}
 	n, list := r.h.Verdict.Violations()
 	for _, v := range list {
-		fmt.Printf("VIOLATION %s: %s\n", v.Property, v.Text)
+		fmt.Printf("VIOLATION %s, found after %.1f s: %s\n", v.Property, v.After.Seconds(), v.Text)
 	}
 	fmt.Printf("violations: %d\n", n)
 	if failed != nil {

@@ -70,7 +70,7 @@ func (r *round) run(ctx context.Context) error {
 func slowLinks(rng *rand.Rand, nodes int) []lab.Link {
 	a := rng.Perm(nodes)
 	b := rng.Perm(nodes)
-	out := []lab.Link{{From: a[0] + 1, To: a[1] + 1}, {From: 0, To: nodes - rng.IntN(3)}}
+	out := []lab.Link{{From: a[0] + 1, To: a[1] + 1}, {From: lab.Clients, To: nodes - rng.IntN(3)}}
 	if second := (lab.Link{From: b[0] + 1, To: b[1] + 1}); second != out[0] {
 		out = append(out, second)
 	}

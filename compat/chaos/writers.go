@@ -62,7 +62,7 @@ func (c *cluster) startWriters(ctx context.Context) (stop func(context.Context) 
 	id := 0
 	for _, l := range ledgers() {
 		for range l.writers {
-			cl, err := c.client(l.options()...)
+			cl, err := c.client(fmt.Sprintf("writer %d", id), l.options()...)
 			if err != nil {
 				cancel()
 				return nil, err

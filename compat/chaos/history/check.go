@@ -155,8 +155,12 @@ func (s *kept) add(w write, place int64) {
 	}
 }
 
-// deposed is how long a leader may not know that there is another.
-const deposed = 45 * time.Second
+// A leader may not know for a while that there is another (deposed), and it takes
+// a while to see that there is one (unseen).
+const (
+	deposed = 45 * time.Second
+	unseen  = 10 * time.Second
+)
 
 // explains reports whether the record that was acknowledged may be lost: its
 // offset belongs to a later leader than the records acknowledged before it was
@@ -171,7 +175,7 @@ func (s *kept) explains(w write) bool {
 		return true
 	}
 	for _, c := range s.p.changes {
-		if c.at <= w.end && w.end-c.at < Stamp(deposed.Microseconds()) {
+		if since := w.end.Duration() - c.at.Duration(); c.epoch > s.p.changes[0].epoch && -unseen < since && since < deposed {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ type History struct {
 }
 
 // New starts a history whose stamps count from start.
-func New(start time.Time) *History { return &History{start: start} }
+func New(start time.Time) *History { return &History{start: start, Verdict: Verdict{start: start}} }
 
 // Stamp is microseconds since the start of the history, at least 1; 0 is never.
 type Stamp uint32
@@ -103,8 +103,9 @@ const (
 	Process       Property = "Process"       // no process ends or complains of a bug by itself
 )
 
-// Violation is one broken promise.
+// Violation is one broken promise and when, after the start, that was found.
 type Violation struct {
+	After    time.Duration
 	Property Property
 	Text     string
 }
@@ -114,6 +115,7 @@ const shown = 5
 
 // Verdict collects violations.
 type Verdict struct {
+	start time.Time
 	mu    sync.Mutex
 	count map[Property]int
 	list  []Violation
@@ -128,7 +130,7 @@ func (v *Verdict) Violate(p Property, format string, args ...any) {
 	}
 	v.count[p]++
 	if v.count[p] <= shown {
-		v.list = append(v.list, Violation{p, fmt.Sprintf(format, args...)})
+		v.list = append(v.list, Violation{time.Since(v.start), p, fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,7 +50,19 @@ func Inside() (status int, inside bool, err error) {
 	cmd.Env = append(os.Environ(), mark+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	err = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return 1, false, fmt.Errorf("make namespaces: %w", err)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for range signals {
+			cmd.Process.Signal(syscall.SIGTERM) // it ends in order, and prints why
+		}
+	}()
+	err = cmd.Wait()
+	signal.Stop(signals)
+	close(signals)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1), false, nil

@@ -11,13 +11,24 @@ import (
 	"time"
 )
 
-// Bridge is the address of the bridge, where clients are.
-const Bridge = "10.77.0.254"
+// Clients stands for the clients where a node is asked for.
+const Clients = 0
 
-// Address is the address of a node.
-func Address(node int) string { return fmt.Sprintf("10.77.0.%d", node) }
+// Address is the address of a node, or of the bridge, where the clients are.
+func Address(node int) string {
+	if node == Clients {
+		return "10.77.0.254"
+	}
+	return fmt.Sprintf("10.77.0.%d", node)
+}
 
-func host(node int) string { return fmt.Sprintf("n%d", node) }
+// host is the name of a namespace; the bridge's is the own one.
+func host(node int) string {
+	if node == Clients {
+		return ""
+	}
+	return fmt.Sprintf("n%d", node)
+}
 
 // toxicPort is where toxiproxy takes orders; it is never cut off.
 const toxicPort = 8474
@@ -38,12 +49,12 @@ type Net struct {
 // rule is one line of a node's firewall.
 type rule struct{ text string }
 
-// Link is the connections that one node, or the clients (0), open to another.
+// Link is the connections that one node, or the clients, open to another.
 type Link struct{ From, To int }
 
 // String is an arrow between the ends.
 func (l Link) String() string {
-	if l.From == 0 {
+	if l.From == Clients {
 		return fmt.Sprintf("clients->%d", l.To)
 	}
 	return fmt.Sprintf("%d->%d", l.From, l.To)
@@ -54,11 +65,14 @@ func (l Link) String() string {
 func NewNet(nodes int, ports []int, slow []Link, toxiproxy string, log io.Writer) (*Net, error) {
 	n := &Net{nodes: nodes, ports: ports, rules: map[int][]*rule{}, proxies: map[Link]*Proxy{}}
 	for _, args := range []string{
-		"link add br0 type bridge forward_delay 0", "link set br0 up", "addr add " + Bridge + "/24 dev br0",
+		"link add br0 type bridge forward_delay 0", "link set br0 up", "addr add " + Address(Clients) + "/24 dev br0",
 	} {
 		if err := run("", append([]string{"ip"}, strings.Fields(args)...)...); err != nil {
 			return nil, err
 		}
+	}
+	if err := feed(host(Clients), filter()+"}\n", "nft", "-f", "-"); err != nil {
+		return nil, err
 	}
 	for id := 1; id <= nodes; id++ {
 		if err := n.plug(id); err != nil {
@@ -102,11 +116,18 @@ func (n *Net) plug(id int) error {
 	return feed(h, n.base(), "nft", "-f", "-")
 }
 
-// base is a node's firewall: what a chain "faults" says, and ports for proxies.
+// filter is a firewall that does what its chain "faults" says; its table is open.
+// What only crosses the bridge may pass by the bridge's own firewall, so that one
+// must not change anything on the way.
+func filter() string {
+	return fmt.Sprintf("table inet chaos {\nchain faults { }\n"+
+		"chain in { type filter hook input priority 0; tcp dport %d accept; jump faults; }\n", toxicPort)
+}
+
+// base is a node's firewall, with the ports for proxies.
 func (n *Net) base() string {
 	var b strings.Builder
-	b.WriteString("table inet chaos {\n")
-	fmt.Fprintf(&b, "chain faults { }\nchain in { type filter hook input priority 0; tcp dport %d accept; jump faults; }\n", toxicPort)
+	b.WriteString(filter())
 	b.WriteString("chain back { type nat hook prerouting priority -100; ")
 	for _, p := range n.ports {
 		fmt.Fprintf(&b, "tcp dport %d redirect to :%d; ", p+behind, p)
@@ -124,21 +145,15 @@ func (n *Net) Command(node int, name string, args ...string) *exec.Cmd {
 // Undo takes a fault back.
 type Undo func() error
 
-// Cut lets nothing through from one node, or the clients (0), to another.
+// Cut lets nothing through from one node, or the clients, to another.
 func (n *Net) Cut(from, to int) (Undo, error) {
-	return n.impose(to, "ip saddr "+source(from)+" drop")
+	return n.impose(to, "ip saddr "+Address(from)+" drop")
 }
 
-// Lose drops so many of a thousand packets from one node to another.
+// Lose drops so many of a thousand packets from one node, or the clients, to
+// another.
 func (n *Net) Lose(from, to, perMille int) (Undo, error) {
-	return n.impose(to, fmt.Sprintf("ip saddr %s numgen random mod 1000 < %d drop", source(from), perMille))
-}
-
-func source(node int) string {
-	if node == 0 {
-		return Bridge
-	}
-	return Address(node)
+	return n.impose(to, fmt.Sprintf("ip saddr %s numgen random mod 1000 < %d drop", Address(from), perMille))
 }
 
 func (n *Net) impose(node int, text string) (Undo, error) {
@@ -189,7 +204,7 @@ func (n *Net) Proxied() []Link {
 // Detour is where clients find the node: at a proxy, if their link has one.
 func (n *Net) Detour(addr string) string {
 	for l, p := range n.proxies {
-		if l.From != 0 {
+		if l.From != Clients {
 			continue
 		}
 		for i, port := range n.ports {

@@ -22,12 +22,12 @@ type Proxy struct {
 	cmd    *exec.Cmd
 }
 
-// proxy starts toxiproxy on a node, or beside the clients (0), and leads the
+// proxy starts toxiproxy on a node, or beside the clients, and leads the
 // slow links that start there through it.
 func (n *Net) proxy(id int, slow []Link, binary string, log io.Writer) error {
-	addr, cmd := Bridge, exec.Command(binary)
-	if id != 0 {
-		addr, cmd = Address(id), n.Command(id, binary)
+	addr, cmd := Address(id), exec.Command(binary)
+	if id != Clients {
+		cmd = n.Command(id, binary)
 	}
 	cmd.Args = append(cmd.Args, "-host", addr, "-port", strconv.Itoa(toxicPort))
 	cmd.Stdout, cmd.Stderr = log, log
@@ -47,7 +47,7 @@ func (n *Net) proxy(id int, slow []Link, binary string, log io.Writer) error {
 				"upstream": fmt.Sprintf("%s:%d", Address(l.To), port+behind)}); err != nil {
 				return err
 			}
-			if id == 0 {
+			if id == Clients {
 				continue // clients dial the proxy themselves
 			}
 			if err := run(host(id), "nft", "add", "rule", "inet", "chaos", "detour", "ip", "daddr", Address(l.To),
