@@ -90,11 +90,28 @@ func (s *isrSender) run(ctx context.Context) {
 			}
 			continue
 		}
-		answers := s.send(ctx, batch)
+		answers := s.send(ctx, lastOfEach(batch))
 		if ctx.Err() != nil || !s.tell(answers) {
 			return
 		}
 	}
+}
+
+// lastOfEach keeps the last proposal of each partition: an earlier one that was not
+// sent yet was given up by its core, and a controller refuses a request that names
+// a partition twice.
+func lastOfEach(batch []proposal) []proposal {
+	last := map[model.TopicIDPartition]int{}
+	for i, p := range batch {
+		last[p.id] = i
+	}
+	out := batch[:0]
+	for i, p := range batch {
+		if last[p.id] == i {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // sentAgain says that the answer decides nothing: the core proposes the same

@@ -128,6 +128,21 @@ func TestProposalsOfOneTurnGoInOneRequest(t *testing.T) {
 	})
 }
 
+func TestARequestNamesAPartitionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &controllerStub{}
+		sender, got := sending(t, s)
+		id := model.TopicIDPartition{TopicID: model.UUID{1}}
+		for i := range 3 {
+			sender.turn = append(sender.turn, proposal{id: id, proposal: uint64(i), version: model.PartitionEpoch(i)})
+		}
+		sender.flush()
+		if answers := <-got; len(s.asked) != 1 || len(s.asked[0].Topics[0].Partitions) != 1 || len(answers) != 1 || answers[0].in.Proposal != 2 {
+			t.Fatalf("the newest proposal alone counts: %+v, %+v", s.asked, answers)
+		}
+	})
+}
+
 func TestAControllerThatDecidesNothingIsNotPressed(t *testing.T) {
 	stubs := map[string]*controllerStub{
 		"no answer":      {top: errors.New("nobody is there")},
