@@ -28,6 +28,9 @@ var families = map[string]func(d *drawing){
 	"wipe":   func(d *drawing) { d.wipe() },
 	"storm":  func(d *drawing) { d.storm() },
 	"swarm":  func(d *drawing) { d.swarm() },
+	"lag":    func(d *drawing) { d.lag() },
+	"ghost":  func(d *drawing) { d.ghost() },
+	"zombie": func(d *drawing) { d.zombie() },
 }
 
 // drawing is a plan that is being drawn.
