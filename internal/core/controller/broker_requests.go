@@ -38,7 +38,8 @@ func (s *State) allocateProducerIDs(c Call, r *kmsg.AllocateProducerIDsRequest) 
 
 // assignDirs answers an AssignReplicasToDirs, by which a broker says in which of
 // its directories it keeps which replica. A replica in a directory that is not
-// online leaves the ISR. Errors: STALE_BROKER_EPOCH; for a partition
+// online leaves the ISR; one whose directory is gone, by a new disk, is no last
+// known leader any more. Errors: STALE_BROKER_EPOCH; for a partition
 // UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when the
 // broker has no replica of it. KIP-858.
 func (s *State) assignDirs(c Call, r *kmsg.AssignReplicasToDirsRequest) Result {
@@ -90,8 +91,11 @@ func (d *decision) assignDir(b model.BrokerID, tp model.TopicIDPartition, dir mo
 		return model.ErrNotLeaderOrFollower
 	}
 	c := d.change(t, tp.Partition)
+	online := d.img.Broker(b).Directories
+	was := c.directory(b)
 	c.dirOf, c.dir = b, dir
-	if !slices.Contains(d.img.Broker(b).Directories, dir) {
+	c.replaced = !reserved(was) && !slices.Contains(online, was)
+	if !slices.Contains(online, dir) {
 		c.isr, c.leaving = without(p.ISR, b), b
 		d.cause = ReasonDirectories
 	}

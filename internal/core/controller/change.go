@@ -25,6 +25,7 @@ type change struct {
 	recovering       bool
 	dirOf            model.BrokerID // this replica moves to dir; NoBroker: none does
 	dir              model.UUID
+	replaced         bool // dirOf's disk was replaced: there is nothing of what it last led
 
 	// leaving is a broker that may not lead although the image still calls it
 	// active; lost says that it also lost the guarantee of holding all committed
@@ -113,7 +114,7 @@ func (c *change) settleISR() {
 }
 
 // settleKnown keeps the last leader of a partition whose ISR became empty, and
-// forgets it when there is a leader again (R6.13).
+// forgets it when there is a leader again (R6.13) or its disk was replaced.
 func (c *change) settleKnown() {
 	switch {
 	case !c.d.elr || c.election.Leader != model.NoBroker:
@@ -124,6 +125,9 @@ func (c *change) settleKnown() {
 		c.known = within(c.p.ISR, c.replicas)
 	default:
 		c.known = within(c.p.LastKnownELR, c.replicas)
+	}
+	if c.replaced {
+		c.known = without(c.known, c.dirOf)
 	}
 }
 

@@ -137,11 +137,15 @@ func (c *change) choose() (model.BrokerID, Rule) {
 }
 
 // lastKnown returns the last known leader if ISR and ELR are empty, it is the
-// only entry and it may lead (R6.13).
+// only entry and it may lead (R6.13). It is preferred to others for what it holds:
+// with a new disk that is nothing, and all others would cut their logs to that.
 func (c *change) lastKnown() (model.BrokerID, bool) {
 	if !c.d.elr || len(c.isr) > 0 || len(c.elr) > 0 || len(c.p.LastKnownELR) != 1 {
 		return model.NoBroker, false
 	}
 	b := c.p.LastKnownELR[0]
+	if c.replaced && b == c.dirOf {
+		return model.NoBroker, false
+	}
 	return b, slices.Contains(c.replicas, b) && c.bar(b) == BarNone
 }
