@@ -44,7 +44,7 @@ func (w *world) actOn(m *member, a Action) bool {
 		}
 		w.stage.Note(m.machine.Name, cutOff)
 		m.machine.PowerCut()
-		m.node, m.stopping = nil, false
+		m.node, m.stopping, m.empty = nil, false, true
 		w.down(m, cutOff)
 	case Stop:
 		w.shutdown(m)
@@ -56,11 +56,12 @@ func (w *world) actOn(m *member, a Action) bool {
 		}
 		return false
 	case Wipe:
-		if running {
+		if running || !w.spares(m) {
 			return false
 		}
-		m.formatted = false // the next process makes it anew
+		m.formatted, m.empty = false, true // the next process makes it anew
 		w.down(m, wiped)
+		return true
 	case Pause:
 		m.machine.Process().Pause()
 	case Resume:

@@ -72,6 +72,7 @@ type run struct {
 	over    bool                   // the faults have ended
 	quiet   bool                   // the clients have ended
 	since   time.Duration          // the faults' end
+	byHand  time.Duration          // when the operator last elected leaders
 }
 
 // Run carries a plan out. Only one can run in a process at a time: the source of
@@ -236,6 +237,7 @@ func (r *run) settled() (bool, error) {
 	if r.w.stage.Now() > r.since+settling {
 		return false, err
 	}
+	r.operate()
 	return false, nil
 }
 

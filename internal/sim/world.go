@@ -46,6 +46,7 @@ type member struct {
 	node      *node.Node // of the process that runs; nil until it has started
 	formatted bool
 	stopping  bool
+	empty     bool // it may lack what it lost with its disk or power: see whole
 	excused   bool // a fault of its disk explains why it fails
 }
 
