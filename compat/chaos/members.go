@@ -63,7 +63,7 @@ func (m *member) open() (*kgo.Client, error) {
 	// A commit that was sent twice could arrive late and undo a newer one, so
 	// nothing is sent twice.
 	return m.c.client(m.name, kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(m.topic), kgo.Dialer(m.dial),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.Balancers(kgo.RoundRobinBalancer()), kgo.DisableAutoCommit(),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.Balancers(kgo.RoundRobinBalancer()), kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(), kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
 		kgo.RebalanceTimeout(8*time.Second), kgo.RequestRetries(0), kgo.FetchMaxWait(300*time.Millisecond),
 		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { m.forget(false) }),
@@ -108,17 +108,13 @@ func (m *member) vanish() {
 func (m *member) work(ctx context.Context, cl *kgo.Client) error {
 	for {
 		fetches := cl.PollRecords(ctx, 1000)
-		m.c.judgeErrors(m.name, fetches)
-		offsets := m.take(fetches)
-		if len(offsets) > 0 {
-			if err := m.commit(cl, offsets); err != nil {
-				cl.AllowRebalance()
-				return err
-			}
+		err := m.c.judgeErrors(m.name, fetches)
+		if offsets := m.take(fetches); len(offsets) > 0 {
+			err = errors.Join(err, m.commit(cl, offsets))
 		}
 		cl.AllowRebalance()
-		if ctx.Err() != nil {
-			return nil
+		if err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
 }

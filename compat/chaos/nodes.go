@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,7 +32,8 @@ type cluster struct {
 	brokers []int32
 	small   *node // whose disk is small
 
-	clientLog *os.File
+	clientLog  *os.File
+	outOfRange atomic.Int64 // answers to consumers whose offset was too high for a log
 }
 
 // node is one process and its directory.

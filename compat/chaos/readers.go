@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-log/tidemark/compat/chaos/history"
@@ -33,11 +34,27 @@ func (c *cluster) newReader(topic, name string, partitions int32, from func(p in
 
 // run reads until the context ends or, if ends are given, until it is there.
 func (r *reader) run(ctx context.Context, ends map[int32]int64) error {
+	for {
+		if err := r.read(ctx, ends); !errors.Is(err, errOutOfRange) {
+			return err
+		}
+	}
+}
+
+// errOutOfRange says that a broker's log did not hold the offset that was due.
+var errOutOfRange = errors.New("offset out of range")
+
+// read is run with one client. It ends when a broker says that the offset is out
+// of range: the client may have asked a follower whose log is still short, which
+// franz-go does while a partition has no leader. So nothing is lost yet; who
+// comes back with the same offset must find it.
+func (r *reader) read(ctx context.Context, ends map[int32]int64) error {
 	offsets := map[int32]kgo.Offset{}
 	for p, at := range r.at {
 		offsets[p] = kgo.NewOffset().At(at.Next())
 	}
-	cl, err := r.c.client(r.name+" of "+r.topic, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic: offsets}), kgo.FetchMaxWait(300*time.Millisecond))
+	cl, err := r.c.client(r.name+" of "+r.topic, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic: offsets}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxWait(300*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -47,22 +64,32 @@ func (r *reader) run(ctx context.Context, ends map[int32]int64) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.c.judgeErrors(r.name, fetches)
 		r.mu.Lock()
 		fetches.EachRecord(func(rec *kgo.Record) { r.at[rec.Partition].Saw(rec.Offset, rec.LeaderEpoch, rec.Value) })
 		r.mu.Unlock()
+		if err := r.c.judgeErrors(r.name, fetches); err != nil {
+			pause(ctx, 100*time.Millisecond)
+			return err
+		}
 	}
 	return nil
 }
 
-// judgeErrors looks for errors of fetches that no fault explains.
-func (c *cluster) judgeErrors(name string, fetches kgo.Fetches) {
+// judgeErrors looks for errors of fetches that no fault explains. Its own error
+// says that an offset was out of range.
+func (c *cluster) judgeErrors(name string, fetches kgo.Fetches) error {
+	var out error
 	fetches.EachError(func(topic string, p int32, err error) {
 		var lost *kgo.ErrDataLoss
-		if errors.As(err, &lost) {
+		switch {
+		case errors.As(err, &lost):
 			c.h.Verdict.Violate(history.Committed, "%s-%d: %s was told of a loss: %v", topic, p, name, err)
+		case errors.Is(err, kerr.OffsetOutOfRange):
+			c.outOfRange.Add(1)
+			out = errOutOfRange
 		}
 	})
+	return out
 }
 
 // reached reports whether all ends are reached; without ends never.

@@ -30,6 +30,7 @@ func (r *round) report(failed error) bool {
 	fmt.Printf("all replicas in sync %v after the last fault; %d replicas byte-equal\n", r.healed.Round(time.Millisecond), r.equal)
 	if r.group != nil {
 		fmt.Printf("group: %d commits that moved an offset; %d answers of a deposed coordinator\n", r.group.Count(), r.group.Stale)
+		fmt.Printf("answers to consumers that a log is too short for their offset, in the end it was not: %d\n", r.c.outOfRange.Load())
 	}
 	n, list := r.h.Verdict.Violations()
 	for _, v := range list {
