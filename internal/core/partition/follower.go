@@ -207,7 +207,7 @@ func (p *Partition) adopt(hw, logStart model.Offset) {
 	}
 	before := p.hw
 	p.setHW(max(min(hw, p.leo), p.logStart))
-	if p.hw > before {
+	if p.hw != before { // who waits past a HW that fell has nothing to wait for
 		p.out.Wake |= WakeFetch
 	}
 	if start := min(logStart, p.hw); start > p.logStart {
