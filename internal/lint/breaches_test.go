@@ -43,6 +43,11 @@ func f() { go f() }`, 0},
 import "sync"
 func f() { go f() }`, 0},
 
+	{"shells wait in one room", "internal/node/a.go", `package node
+func f() { go f(); select {}; _ = make(chan int); _ = time.Now(); ctx, _ := context.WithCancel(c) }`, 5},
+	{"shells wait in one room", "internal/cli/a.go", `package cli
+func f() { go f() }`, 0},
+
 	{"exported names are documented", "internal/node/a.go", `package node
 type A int
 func B() {}

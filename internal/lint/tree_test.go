@@ -113,6 +113,7 @@ func load(t *testing.T) []*source {
 var rules = map[string]func(*source) []finding{
 	"imports run downwards":                imports,
 	"cores are pure":                       purity,
+	"shells wait in one room":              waitsElsewhere,
 	"exported names are documented":        docs,
 	"words are spelled one way":            words,
 	"names are spelled one way":            names,
