@@ -65,13 +65,23 @@ func (w *world) actOn(m *member, a Action) bool {
 	case Pause:
 		m.machine.Process().Pause()
 	case Resume:
-		if m.machine.Process().Paused() {
-			m.machine.Process().Resume()
-		}
+		w.resume(m)
 	default:
 		return w.actOnHardware(m, a)
 	}
 	return running
+}
+
+// awakening is how long a process that was paused may take to catch up with what
+// fell due meanwhile.
+const awakening = 50 * time.Millisecond
+
+// resume lets a paused process go on.
+func (w *world) resume(m *member) {
+	if p := m.machine.Process(); p.Paused() {
+		p.Resume()
+		m.awake = w.stage.Now() + awakening
+	}
 }
 
 // actOnHardware is actOn for what happens to a machine, running or not.
@@ -168,7 +178,7 @@ func (w *world) mend() {
 		m.machine.Disk.Latency = 500 * time.Microsecond
 		m.machine.Skew(0)
 		for m.machine.Process() != nil && m.machine.Process().Paused() {
-			m.machine.Process().Resume()
+			w.resume(m)
 		}
 		w.start(m) // whose process is just leaving is started when it has left
 	}

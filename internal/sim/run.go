@@ -301,7 +301,7 @@ func (r *run) refresh(m *member) {
 	if m.broker {
 		b := &r.cluster.Brokers[m.id-1]
 		p := m.machine.Process()
-		b.Running, b.Life, b.Paused = n != nil && m.machine.Running(), p.Life, p.Paused()
+		b.Running, b.Life, b.Paused = n != nil && m.machine.Running(), p.Life, p.Paused() || r.w.stage.Now() < m.awake
 		b.Epoch, b.Image, b.Steps = model.UnknownBrokerEpoch, nil, 0
 		if b.Running {
 			b.Epoch, b.Image, b.Steps = n.BrokerEpoch(), n.Applied(), n.Replicas().Steps()

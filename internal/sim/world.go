@@ -46,8 +46,9 @@ type member struct {
 	node      *node.Node // of the process that runs; nil until it has started
 	formatted bool
 	stopping  bool
-	empty     bool // it may lack what it lost with its disk or power: see whole
-	excused   bool // a fault of its disk explains why it fails
+	empty     bool          // it may lack what it lost with its disk or power: see whole
+	excused   bool          // a fault of its disk explains why it fails
+	awake     time.Duration // from when on it has to keep up
 }
 
 // clusterID is the same in all worlds: nothing depends on it.
