@@ -11,6 +11,7 @@ package raftlog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ const (
 	tmpSuffix    = ".wal.tmp"
 	segmentBytes = 16 << 20 // a segment takes no more frames once it is so large
 	keepBuffer   = 1 << 20
+	firstBytes   = 64 << 10 // a snapshot's frame is smaller
 )
 
 // ErrDamaged says that bytes which were durable once cannot be read back. The
@@ -114,38 +116,56 @@ func (l *Log) list() error {
 		}
 	}
 	slices.Sort(l.segments)
-	for i := len(l.segments) - 1; i > 0; i-- {
+	if err := l.dropOld(); err != nil {
+		return err
+	}
+	for i := 1; i < len(l.segments); i++ {
 		if l.segments[i] != l.segments[i-1]+1 {
-			return l.dropBefore(i)
+			return fmt.Errorf("%w: no segment between %d and %d in %s", ErrDamaged, l.segments[i-1], l.segments[i], l.dir)
 		}
 	}
 	return nil
 }
 
-// dropBefore removes the segments ahead of a gap, if the one behind it begins the
-// log: a power cut may bring some of those back that a compaction removed, in any
-// order.
-func (l *Log) dropBefore(gap int) error {
-	f, data, err := l.read(l.segments[gap])
-	if err != nil {
-		return err
-	}
-	f.Close()
-	begins := false
-	if seq, err := parseHeader(data); err == nil && seq == l.segments[gap] {
-		first, _, err := nextFrame(data[headerSize:])
-		begins = err == nil && first.kind == kindSnapshot
-	}
-	if !begins {
-		return fmt.Errorf("%w: no segment between %d and %d in %s", ErrDamaged, l.segments[gap-1], l.segments[gap], l.dir)
-	}
-	for range gap {
-		if err := l.fs.Remove(l.path(l.segments[0])); err != nil {
-			return fmt.Errorf("remove segment %d: %w", l.segments[0], err)
+// dropOld removes the segments ahead of the newest that begins with a snapshot: it
+// is whole, and a power cut may have kept any of those that it replaces.
+func (l *Log) dropOld() error {
+	for i := len(l.segments) - 1; i > 0; i-- {
+		begins, err := l.begins(l.segments[i])
+		if err != nil {
+			return err
 		}
-		l.segments = l.segments[1:]
+		if !begins {
+			continue
+		}
+		for range i {
+			if err := l.fs.Remove(l.path(l.segments[0])); err != nil {
+				return fmt.Errorf("remove segment %d: %w", l.segments[0], err)
+			}
+			l.segments = l.segments[1:]
+		}
+		return nil
 	}
 	return nil
+}
+
+// begins reports whether a segment needs none before it.
+func (l *Log) begins(seq uint64) (bool, error) {
+	f, err := l.fs.Open(l.path(seq))
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	b := make([]byte, firstBytes)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the first frame of segment %d: %w", seq, err)
+	}
+	if got, err := parseHeader(b[:n]); err != nil || got != seq {
+		return false, nil //nolint:nilerr // recovery judges it
+	}
+	first, _, err := nextFrame(b[headerSize:n])
+	return err == nil && first.kind == kindSnapshot, nil
 }
 
 // recover reads one segment into rec. The last one may have a torn tail, which
@@ -396,7 +416,7 @@ func (l *Log) compact(s quorum.Snapshot, state *pb.HardState, entries []*pb.Entr
 	}
 	l.open(f, seq, int64(len(data)))
 	l.lazy = nil
-	for _, seq := range old { // the oldest first: the rest stays without a gap
+	for _, seq := range old {
 		if err := l.fs.Remove(l.path(seq)); err != nil {
 			return err
 		}

@@ -362,3 +362,28 @@ func (m written) check(rec Recovered) error {
 	}
 	return nil
 }
+
+func TestWhatACompactionLeftOfItsOldSegmentsIsDropped(t *testing.T) {
+	snap := quorum.Snapshot{Point: quorum.Point{Index: 2, Term: 1, End: 2, Epoch: 1}, Conf: &pb.ConfState{Voters: []uint64{1}}}
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for seq, data := range map[uint64][]byte{
+		2: appendEntry(appendHeader(nil, 2), headerSize, entry(2, 1, "needs segment 1")),
+		3: appendState(appendSnapshot(appendHeader(nil, 3), headerSize, snap), headerSize, state(1, 1, 2)),
+	} {
+		f, err := fs.Create(path.Join(dir, fmt.Sprintf("%020d%s", seq, suffix)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(data, 0); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	l, rec := open(t, fs)
+	if rec.Snapshot.Index != 2 || len(l.segments) != 1 || l.segments[0] != 3 {
+		t.Fatalf("snapshot at %d, segments %v", rec.Snapshot.Index, l.segments)
+	}
+}
