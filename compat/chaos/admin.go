@@ -82,8 +82,8 @@ func (n *nemesis) reorder(ctx context.Context, adm *kadm.Client, rng *rand.Rand)
 	}
 	replicas := topics[topic].Partitions[p].Replicas
 	rng.Shuffle(len(replicas), func(i, j int) { replicas[i], replicas[j] = replicas[j], replicas[i] })
-	if len(replicas) == 0 {
-		return fmt.Errorf("partition %s-%d is not known", topic, p)
+	if len(replicas) != 3 {
+		return fmt.Errorf("partition %s-%d is not known, or is moving: %v", topic, p, replicas)
 	}
 	if err := n.assign(ctx, adm, topic, p, replicas); err != nil {
 		return err
