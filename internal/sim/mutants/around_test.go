@@ -71,6 +71,20 @@ var around = []mutant{
 		{core + "isr.go", "	case r.epoch != model.UnknownBrokerEpoch && r.epoch != peer.Epoch:\n		return JoinOldIncarnation\n", ""},
 		{controllerDir + "isr.go", "case epoch != model.UnknownBrokerEpoch && epoch != br.Epoch:", "case false:"},
 	}, nil},
+	{"R4.7", "any answer counts, whoever leads by now", []edit{
+		{replicasDir + "source.go", "		if r := l.all[p.id]; r != nil && r.source == f.s && r.inSet {\n", "		if r := l.all[p.id]; r != nil {\n"},
+		{replicasDir + "source.go", "	r.sent = partition.FetchPosition{}\n", ""},
+		{core + "follower.go", " || in.LeaderEpoch != p.epoch || in.Offset != p.leo", ""},
+		{core + "follower.go", "in.Generation != 0 && in.Generation != p.generation", "false"},
+	}, nil},
+	{"R5.5", "nobody minds that who joins is stopping", []edit{
+		{core + "isr.go", "	case peer.ShuttingDown:\n		return JoinShuttingDown\n", ""},
+		{controllerDir + "isr.go", "	case br.InControlledShutdown:\n		return \"is shutting down\"\n", ""},
+	}, nil},
+	{"R5.8", "neither partition epoch nor the members' lives compared", []edit{
+		{controllerDir + "isr.go", `case pr.partition < p.PartitionEpoch:`, `case false:`},
+		{controllerDir + "isr.go", `case epoch != model.UnknownBrokerEpoch && epoch != br.Epoch:`, `case false:`},
+	}, nil},
 	shell("R6.2", "a fenced broker may lead", controllerDir+"election.go",
 		"	case br.Fenced:\n		return BarFenced\n", ""),
 	shell("R6.14", "a second life is registered while the first is alive", controllerDir+"register.go",

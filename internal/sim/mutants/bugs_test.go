@@ -11,7 +11,7 @@ type bug struct {
 // bugs are R11.1's list, then R10's table.
 var bugs = []bug{
 	{id: "R11.1", what: "epoch growth restarts the fetcher", mutants: []string{"R4.4 a new epoch of the same leader changes nothing"}},
-	{id: "R11.1", what: "a stale answer's offset and epoch", mutants: []string{"R4.7 an answer of another epoch counts", "R4.7 an answer for another offset counts", "R4.16 an answer for a partition that left its source counts"}},
+	{id: "R11.1", what: "a stale answer's offset and epoch", mutants: []string{"R4.7 an answer of another epoch counts", "R4.7 an answer for another offset counts", "R4.7 any answer counts, whoever leads by now", "R4.16 an answer for a partition that left its source counts"}},
 	{id: "R11.1", what: "expand needs RLEO known", mutants: []string{"R5.4 who joins may never have fetched", "R5.4 joining is judged from memory"}},
 	{id: "R11.1", what: "expand needs RLEO >= HW", mutants: []string{"R5.4 who joins may be below the HW"}},
 	{id: "R11.1", what: "expand needs RLEO >= LESO", mutants: []string{"R5.4 who joins may be below the epoch start"}},
@@ -19,7 +19,7 @@ var bugs = []bug{
 	{id: "R11.1", what: "MISR on expand", mutants: []string{"R5.7 who is proposed does not count yet"}},
 	{id: "R11.1", what: "MISR on shrink", mutants: []string{"R5.7 who is to leave does not count any more"}},
 	{id: "R11.1", what: "partition-epoch CAS at the controller", mutants: []string{"R5.8 partition epoch not compared"}},
-	{id: "R11.1", what: "broker-epoch test at the controller", mutants: []string{"R5.8 broker epoch of an ISR member not compared", "R5.8 broker epoch of the sender not compared"}},
+	{id: "R11.1", what: "broker-epoch test at the controller", mutants: []string{"R5.8 broker epoch of an ISR member not compared", "R5.8 broker epoch of the sender not compared", "R5.8 neither partition epoch nor the members' lives compared"}},
 	{id: "R11.1", what: "min-ISR test for the HW", mutants: []string{"R3.20 the HW moves below the minimum"}},
 	{id: "R11.1", what: "ELR clearing", mutants: []string{"R6.10 ELR never cleared"}},
 	{id: "R11.1", what: "unclean exclusion", mutants: []string{"R6.12 an unclean restart loses nothing", "R6.10 an unclean broker stays in the ELR"}},
@@ -40,7 +40,7 @@ var bugs = []bug{
 	{id: "B11", what: "a diverging fetch counted", mutants: []string{"R3.5 a diverging fetch counts"}},
 	{id: "B12", what: "HW raised before truncation", mutants: []string{"R4.11 the HW of a diverging answer counts"}},
 	{id: "B13", what: "reassigned away and back in one delta", mutants: []string{"R5.4 joining is judged from memory", "R6.8 no leader epoch for replicas that leave"}},
-	{id: "B14", what: "a stopping or fenced replica", mutants: []string{"R5.5 a stopping broker may join"}},
+	{id: "B14", what: "a stopping or fenced replica", mutants: []string{"R5.5 a stopping broker may join", "R5.5 nobody minds that who joins is stopping"}},
 	{id: "B15", what: "a new leader's HW lags", mutants: []string{"R9.6 the end is told before it is known", "R1.11 who was never heard of does not hold the HW"}},
 	{id: "B16", what: "a failed read is stored as follower state", mutants: []string{"R3.7 a refused fetch empties what is known of the follower"}},
 	{id: "B17", what: "an election leaves no epoch entry", mutants: []string{"R1.18 a new leader does not note its epoch"}},
