@@ -29,6 +29,7 @@ var families = map[string]func(d *drawing){
 	"storm":  func(d *drawing) { d.storm() },
 	"swarm":  func(d *drawing) { d.swarm() },
 	"lag":    func(d *drawing) { d.lag() },
+	"late":   func(d *drawing) { d.late() },
 	"ghost":  func(d *drawing) { d.ghost() },
 	"zombie": func(d *drawing) { d.zombie() },
 }

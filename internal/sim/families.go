@@ -18,7 +18,7 @@ func (d *drawing) brokers() (int, int) {
 
 // lag parts two brokers for longer than a follower may lag, while the controllers
 // hear of both: the leader has to take the other out of the ISR, and in again. One
-// of the two may die just then.
+// of the two may die just then, or all do and know less of what is committed.
 func (d *drawing) lag() {
 	a, b := d.brokers()
 	if a == 0 {
@@ -29,9 +29,42 @@ func (d *drawing) lag() {
 		d.do(0, Cut, w[0], w[1], 0)
 		d.do(until, Heal, w[0], w[1], 0)
 	}
-	if d.r.IntN(3) > 0 {
-		d.at += until + d.span(300*time.Millisecond)
+	d.at += until + d.span(300*time.Millisecond)
+	switch d.r.IntN(3) {
+	case 0:
 		d.down(Kill, a)
+	case 1:
+		d.at -= d.span(600 * time.Millisecond)
+		d.swarm()
+	}
+}
+
+// late lets a broker hear of the controllers' decisions after the others do, while
+// leaders come and go.
+func (d *drawing) late() {
+	a, b := d.brokers()
+	if a == 0 {
+		return
+	}
+	first := 1 // controller
+	if !d.p.Combined {
+		first = d.p.Brokers + 1
+	}
+	until, late := 500*time.Millisecond+d.span(2*time.Second), 100*time.Millisecond+d.span(900*time.Millisecond)
+	for c := first; c <= d.p.Nodes(); c++ {
+		if c != a {
+			d.do(0, Delay, c, a, late.Microseconds())
+			d.do(until, Delay, c, a, 0)
+		}
+	}
+	for range 1 + d.r.IntN(3) {
+		d.at += d.span(400 * time.Millisecond)
+		d.do(0, Kill, b, 0, 0)
+		d.do(d.span(200*time.Millisecond), Start, b, 0, 0)
+		if b = 1 + d.r.IntN(d.p.Brokers); d.r.IntN(3) == 0 {
+			d.do(0, Pause, b, 0, 0)
+			d.do(1100*time.Millisecond, Resume, b, 0, 0)
+		}
 	}
 }
 
