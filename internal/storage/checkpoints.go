@@ -14,13 +14,18 @@ type checkpointed struct {
 }
 
 // CheckpointHW writes replication-offset-checkpoint (R8.16). A log that was cut or
-// deleted since its high watermark was taken gets no more than it holds.
+// deleted since its high watermark was taken gets no more than it holds. Starts
+// that moved are written first: a follower takes its leader's start over without
+// comparing what it held below, and must not come back to that as committed.
 func (d *Dir) CheckpointHW(hw map[model.TopicPartition]model.Offset) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
 	d.checkpoints.Lock()
 	defer d.checkpoints.Unlock()
+	if err := d.saveStarts(func(m map[model.TopicPartition]model.Offset) bool { return !maps.Equal(m, d.saved.start) }); err != nil {
+		return err
+	}
 	m := make(map[model.TopicPartition]model.Offset, len(hw))
 	for tp, o := range hw {
 		if l := d.Log(tp); l != nil {
@@ -65,14 +70,20 @@ func (d *Dir) checkpointStart(when func() bool) error {
 	}
 	d.checkpoints.Lock()
 	defer d.checkpoints.Unlock()
-	if !when() {
-		return nil
-	}
+	return d.saveStarts(func(map[model.TopicPartition]model.Offset) bool { return when() })
+}
+
+// saveStarts writes the file if `when` says so of what it would hold. Its caller
+// holds the checkpoint lock.
+func (d *Dir) saveStarts(when func(map[model.TopicPartition]model.Offset) bool) error {
 	m := map[model.TopicPartition]model.Offset{}
 	for _, l := range d.Logs() {
 		if v := l.view(); v.start > v.segs[0].base {
 			m[l.tp] = v.start
 		}
+	}
+	if !when(m) {
+		return nil
 	}
 	return d.writeOffsets(logStartFile, &d.saved.start, m)
 }
