@@ -237,7 +237,7 @@ func (f *follower) fold(b []byte) error {
 // run follows one node after the other until ctx ends. An error is one of the
 // local disk, or a log that this program cannot read.
 func (f *follower) run(ctx context.Context) error {
-	pause, said := redialMin, ""
+	pause, quiet := redialMin, f.rt.Now()
 	for ctx.Err() == nil {
 		followed, err := f.follow(ctx, f.target())
 		if fatal := new(fatalError); errors.As(err, &fatal) {
@@ -246,13 +246,9 @@ func (f *follower) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && err.Error() != said {
-			said = err.Error()
-			if errors.Is(err, model.ErrInconsistentClusterID) {
-				f.o.Log.Warn("the controllers belong to another cluster than this directory was formatted for", "cluster", f.o.ClusterID)
-			} else {
-				f.o.Log.Info("controller not followed any more", "err", err)
-			}
+		if now := f.rt.Now(); err != nil && !now.Before(quiet) {
+			quiet = now.Add(lostQuiet)
+			f.lost(err)
 		}
 		if followed {
 			pause = redialMin
@@ -265,6 +261,19 @@ func (f *follower) run(ctx context.Context) error {
 		pause = min(2*pause, f.o.FetchTimeout/4)
 	}
 	return nil
+}
+
+// lostQuiet is how long nothing more is said of controllers that are not reached:
+// several tries a second may fail, each in its own words.
+const lostQuiet = 5 * time.Second
+
+// lost says why a controller is not followed any more.
+func (f *follower) lost(err error) {
+	if errors.Is(err, model.ErrInconsistentClusterID) {
+		f.o.Log.Warn("the controllers belong to another cluster than this directory was formatted for", "cluster", f.o.ClusterID)
+		return
+	}
+	f.o.Log.Info("controller not followed any more", "err", err)
 }
 
 // fatalError ends the observer.
