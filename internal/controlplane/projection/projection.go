@@ -61,10 +61,6 @@ func Open(fs vfs.FS, dir string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A process that was killed may have left names that only the cache knows.
-	if err := fs.SyncDir(dir); err != nil {
-		return nil, fmt.Errorf("sync %s: %w", dir, err)
-	}
 	if err := d.load(bases); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("load %s: %w", dir, err)

@@ -198,16 +198,30 @@ func (v *logStory) truncate(to model.Offset) {
 		v.replace(to)
 	}
 	v.cache.TruncateFromEnd(to)
+	first := v.l.Segments()[0].Base
 	_, err := v.l.Truncate(to, v.cache.Entries(), v.now)
 	must(v.t, err)
+	if to = v.l.LEO(); v.l.Segments()[0].Base != first {
+		to = min(to, first)
+	}
+	v.lowered(to)
+}
+
+// lowered says that the HW checkpoint has sunk.
+func (v *logStory) lowered(to model.Offset) {
+	for i := range v.hws {
+		v.hws[i] = min(v.hws[i], to)
+	}
 }
 
 func (v *logStory) restart(at model.Offset) {
 	v.replace(-1)
 	v.raised = max(v.raised, at, v.l.LEO()) // some segments may go before others
 	v.cache.Clear()
+	first := v.l.Segments()[0].Base
 	_, err := v.l.Restart(at, nil, v.now)
 	must(v.t, err)
+	v.lowered(min(at, first))
 }
 
 // remove takes the log away by Delete or Stray, for good once that returns.
@@ -281,9 +295,7 @@ func (v *logStory) goOn(fs vfs.FS) error {
 		return fmt.Errorf("the log [%d, %d) never was", v.l.Start(), v.l.LEO())
 	}
 	v.firsts = v.origins(v.l, i)
-	for i := range v.hws {
-		v.hws[i] = min(v.hws[i], v.l.LEO())
-	}
+	v.lowered(v.l.LEO())
 	v.before, v.current, v.written = old, history{}, v.l.LEO()
 	for o, e := range old[i] {
 		if o < v.l.LEO() {
