@@ -3,12 +3,8 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
 var (
@@ -104,44 +100,13 @@ func (w *world) actOnHardware(m *member, a Action) bool {
 		*d = diskFaults{}
 		m.machine.Disk.Latency = 500 * time.Microsecond
 	case Rot:
-		if m.machine.Running() || !rot(m.machine.Disk.Files(), "/data", a.N) {
+		if m.machine.Running() || !w.spares(m) || !rot(m.machine.Disk.Files(), "/data", a.N) {
 			return false
 		}
+		m.empty = true // as good as: it lacks something until it is whole again
 		w.down(m, rotted)
 	}
 	return true
-}
-
-// rot flips one bit of a log file; n chooses which.
-func rot(fs *vfs.Mem, dir string, n int64) bool {
-	var files []string
-	var walk func(dir string)
-	walk = func(dir string) {
-		list, _ := fs.ReadDir(dir)
-		for _, f := range list {
-			at := path.Join(dir, f.Name)
-			if f.Dir && !strings.HasPrefix(f.Name, "__cluster_metadata") {
-				walk(at)
-			} else if strings.HasSuffix(f.Name, ".log") && f.Size > 0 {
-				files = append(files, at)
-			}
-		}
-	}
-	walk(dir)
-	if len(files) == 0 {
-		return false
-	}
-	f, err := fs.Open(files[int(n)%len(files)])
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	size, _ := f.Size()
-	at, b := (n*7919)%size, []byte{0}
-	f.ReadAt(b, at)
-	b[0] ^= 1 << (n % 8)
-	f.WriteAt(b, at)
-	return f.Sync() == nil
 }
 
 func (w *world) actBetween(a Action) {

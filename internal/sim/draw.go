@@ -26,6 +26,7 @@ var families = map[string]func(d *drawing){
 	"clock":  func(d *drawing) { d.clock() },
 	"disk":   func(d *drawing) { d.disk() },
 	"wipe":   func(d *drawing) { d.wipe() },
+	"rot":    func(d *drawing) { d.rot() },
 	"storm":  func(d *drawing) { d.storm() },
 	"swarm":  func(d *drawing) { d.swarm() },
 	"lag":    func(d *drawing) { d.lag() },
@@ -166,6 +167,15 @@ func (d *drawing) wipe() {
 	until := d.down(Kill, n)
 	d.do(until/2, Wipe, n, 0, 0)
 	d.busy[n] = d.at + until + recovery
+}
+
+// rot has a bit flip in what a broker wrote last, while it is down.
+func (d *drawing) rot() {
+	n := 1 + d.r.IntN(d.p.Brokers)
+	until := d.down(Kill, n)
+	if d.p.Unclean || d.p.MinISR > 1 {
+		d.do(until/2, Rot, n, 0, d.r.Int64N(1<<40))
+	}
 }
 
 // pair draws a way between two machines.

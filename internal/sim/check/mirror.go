@@ -220,7 +220,8 @@ func (s *Set) follow(m *mirror, fresh func(arrival) error) (gone []*node, err er
 
 // again reads the whole log anew and compares it with what was known.
 func (s *Set) again(m *mirror, start, leo model.Offset, fresh func(arrival) error) (gone []*node, err error) {
-	was := m.batches
+	// What lay below the start was deleted: a crash may bring any part of it back.
+	was := m.batches[find(m.batches, m.start):]
 	now, ok := s.read(m, start, leo)
 	if m.unread = !ok; m.unread {
 		return nil, nil
