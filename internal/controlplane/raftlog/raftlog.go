@@ -70,12 +70,13 @@ func Open(fs vfs.FS, dir string) (*Log, Recovered, error) {
 	if err := vfs.MakeDurably(fs, dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("make %s: %w", dir, err)
 	}
-	if err := l.list(); err != nil {
-		return nil, Recovered{}, err
-	}
-	// A process that was killed may have left names that only the cache knows.
+	// A process that was killed may have left names that only the cache knows,
+	// that of a segment which replaces the others among them.
 	if err := fs.SyncDir(dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("sync %s: %w", dir, err)
+	}
+	if err := l.list(); err != nil {
+		return nil, Recovered{}, err
 	}
 	var rec Recovered
 	for i, seq := range l.segments {
