@@ -67,4 +67,30 @@ var bugs = []bug{
 }
 
 // unseen says of a mutant why no seed of the simulator is expected to find it.
-var unseen = map[string]string{}
+var unseen = map[string]string{
+	"R2.3 acks=all is accepted below the minimum":                 "the HW is frozen there, so what should be refused is answered late; no promise breaks",
+	"R2.20 a waiter may outlive its leadership":                   "whoever loses a leadership answers its waiters at once; see the mutant without both",
+	"R3.7 a refused fetch empties what is known of the follower":  "its next fetch tells it again",
+	"R3.8 a fetch of an earlier life counts":                      "whoever wants to join is asked for its life again; see the mutant without all tests",
+	"R3.10 no credit for the fetch before":                        "healthy followers leave the ISR and come back, which breaks no promise",
+	"R3.12 time alone does not free the HW":                       "the next fetch frees it too",
+	"R3.17 an older segment is not answered at once":              "it is answered when its time is up",
+	"R3.18 news of the HW is no reason to answer":                 "the follower hears of it when its time is up",
+	"R3.20 the HW keeps its place on an old segment":              "the fetch that waits is answered when its time is up",
+	"R3.21 the HW does not wait for who is about to join":         "who is about to join has to fetch once more",
+	"R4.7 an answer of another epoch counts":                      "its source and the log's generation fence it too; see the mutant without all tests",
+	"R4.7 an answer for another offset counts":                    "a source has one fetch under way; see the mutant without all tests",
+	"R4.7 an answer from before a truncation counts":              "a source has one fetch under way; see the mutant without all tests",
+	"R4.16 an answer for a partition that left its source counts": "its epoch and offset fence it too; see the mutant without all tests",
+	"R5.2 whoever is at our end may lag":                          "idle followers leave the ISR and come back, which breaks no promise",
+	"R5.5 a stopping broker may join":                             "the controller refuses it; see the mutant where it does not",
+	"R5.8 broker epoch of an ISR member not compared":             "the leader compares it too; see the mutant without all tests",
+	"R5.8 broker epoch of the sender not compared":                "leader epoch and partition epoch fence a former life too",
+	"R5.11 the controller's answer does not try the HW":           "the metadata that brings the same change tries it",
+	"R6.7 an unclean election keeps the ISR":                      "with an ELR the ISR is empty by then",
+	"R6.9 without ELR the ISR may become empty":                   "simulated clusters have an ELR",
+	"R6.12 every restart is unclean":                              "the last known leader is elected instead, and has lost nothing",
+	"R8.12 epochs are never made durable":                         "recovery reads them again from the batches",
+	"R8.12 epochs are made durable after the bytes":               "recovery reads them again from the batches",
+	"R9.4 a preferred replica may lack the offset":                "simulated brokers have no racks",
+}
