@@ -78,7 +78,7 @@ func (d *Dir) checkpointStart(when func() bool) error {
 func (d *Dir) saveStarts(when func(map[model.TopicPartition]model.Offset) bool) error {
 	m := map[model.TopicPartition]model.Offset{}
 	for _, l := range d.Logs() {
-		if v := l.view(); v.start > v.segs[0].base {
+		if v := l.view(); v.start > v.segs[0].base || v.fading {
 			m[l.tp] = v.start
 		}
 	}

@@ -36,6 +36,7 @@ type Log struct {
 	epochs    epochs.Cache
 	tail      *tail
 	closed    bool
+	fading    bool // segments are on their way out: a crash may bring some back
 
 	hw model.Offset // as checkpointed, clamped at load
 
@@ -185,12 +186,14 @@ type view struct {
 	start, leo model.Offset
 	end        int64 // bytes of the active segment below leo
 	closed     bool
+	fading     bool
 }
 
 func (l *Log) view() view {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return view{segs: l.segs, start: l.start, leo: l.leo, end: l.segs[len(l.segs)-1].size.Load(), closed: l.closed}
+	return view{segs: l.segs, start: l.start, leo: l.leo, end: l.segs[len(l.segs)-1].size.Load(),
+		closed: l.closed, fading: l.fading}
 }
 
 // floor is the index of the segment that would hold the offset; 0 at least.

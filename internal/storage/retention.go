@@ -50,10 +50,26 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 	if err := l.settleBelow(l.segs[n]); err != nil {
 		return 0, err
 	}
-	gone := l.segs[:n:n]
+	return l.remove(n)
+}
+
+// remove takes the first n segments away. If more than one may go with the same
+// power cut, the log start is made durable first: whichever of them are there
+// again then lie below it, and nobody sees the hole between them.
+func (l *Log) remove(n int) (model.Offset, error) {
+	gone, first := l.segs[:n:n], l.segs[n].base
+	several := n > 1 || l.namesDirty
+	l.mu.Lock()
+	l.raise(first)
+	l.fading = several
+	l.mu.Unlock()
+	if several {
+		if err := l.d.checkpointStart(func() bool { return l.d.saved.start[l.tp] < first }); err != nil {
+			return 0, err
+		}
+	}
 	l.mu.Lock()
 	l.segs = slices.Clone(l.segs[n:])
-	l.raise(l.segs[0].base)
 	start := l.start
 	l.mu.Unlock()
 	for _, s := range gone {
@@ -61,6 +77,14 @@ func (l *Log) ApplyRetention(now model.Millis, hw model.Offset) (model.Offset, e
 			return 0, l.fail("delete segments of", err)
 		}
 	}
+	if several {
+		if err := l.syncNames(); err != nil {
+			return 0, l.fail("delete segments of", err)
+		}
+	}
+	l.mu.Lock()
+	l.fading = false
+	l.mu.Unlock()
 	return start, nil
 }
 
