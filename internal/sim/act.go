@@ -38,6 +38,10 @@ func (w *world) actOn(m *member, a Action) bool {
 		if !running {
 			return false
 		}
+		if m.broker && !w.spares(m) {
+			w.end(m, killed)
+			return true
+		}
 		w.stage.Note(m.machine.Name, cutOff)
 		m.machine.PowerCut()
 		m.node, m.stopping, m.empty = nil, false, true

@@ -8,6 +8,28 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 )
 
+// before reports whether a batch lies further up in the history of another: a log
+// that has it next has a hole, which a crash makes of what retention was deleting.
+func (n *node) before(x *node) bool {
+	for x != nil && x.base > n.base {
+		x = x.parent
+	}
+	return x == n
+}
+
+// holdBoth reports whether a replica has both batches, above its log start. What
+// was deleted before it was ever compared is nobody's concern: the follower that
+// holds something else there takes its leader's log start over with its HW.
+func (p *part) holdBoth(x, y *node) bool {
+	for _, q := range p.mirrors {
+		i := find(q.batches, x.base)
+		if i+1 < len(q.batches) && q.batches[i] == x && q.batches[i+1] == y && x.last >= q.start {
+			return true
+		}
+	}
+	return false
+}
+
 // LogMatching is I20. It holds whatever was lost.
 type LogMatching struct{}
 
@@ -18,7 +40,8 @@ func (LogMatching) batch(_ *Set, a arrival) string {
 	case !a.node.same(a.seen):
 		return fmt.Sprintf("b%d holds another batch %v (crc %08x) than somebody before (%v, crc %08x)",
 			a.m.id(), a.seen, a.seen.crc, a.node, a.node.crc)
-	case a.prev != nil && !a.prev.bad && a.node.parent != nil && a.node.parent != a.prev:
+	case a.prev != nil && !a.prev.bad && a.node.parent != nil && a.node.parent != a.prev && !a.prev.before(a.node.parent) &&
+		a.m.part.holdBoth(a.node.parent, a.node):
 		return fmt.Sprintf("b%d holds %v after %v, elsewhere it is after %v", a.m.id(), a.node, a.prev, a.node.parent)
 	}
 	return ""

@@ -216,7 +216,9 @@ var arrivals = []struct {
 		s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, crc: 9, producer: -1}
 	}},
 	{"LogMatching", "something else before", node{base: 5, last: 5, epoch: 1, producer: -1}, func(s *state) {
-		s.p.nodes[nodeKey{5, 1}] = &node{base: 5, last: 5, epoch: 1, producer: -1, parent: s.p.commits[0]}
+		n := &node{base: 5, last: 5, epoch: 1, producer: -1, parent: s.p.commits[0]}
+		s.p.nodes[nodeKey{5, 1}] = n
+		s.m2.batches = []*node{s.p.commits[0], n}
 	}},
 }
 
