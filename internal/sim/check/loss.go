@@ -55,8 +55,10 @@ func (s *Set) ended(st stop) error {
 		if m == nil {
 			continue
 		}
+		// What an earlier life lost, which nobody has looked at, counts as well.
+		m.exposed = p.candidate(t.id) || m.compare && m.exposed
 		m.stopped, m.compare = worse(st.how, m), true
-		m.exposed = p.candidate(t.id)
+		m.removed = m.removed || p.truth != nil && !slices.Contains(p.truth.Replicas, t.id)
 		if st.how == Wiped && len(m.batches) > 0 {
 			gone := m.batches
 			m.shorten(0)
