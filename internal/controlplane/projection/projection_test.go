@@ -401,10 +401,35 @@ func TestAfterACrashTheLogContinuesItsNewestCheckpoint(t *testing.T) {
 			if _, _, err := LoadImage(after, dir, id); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
+			if v, _ := again.View().Check(id.End, id.Epoch); v != Valid {
+				t.Fatalf("seed %d: who holds the checkpoint %v cannot go on behind it: %v", seed, id, v)
+			}
 		}
 		if err := again.Append(batchAt(again.End(), 10, 1)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+	}
+}
+
+func TestALogThatBeganAnewContinuesItsNewestCheckpointOnly(t *testing.T) {
+	fs := vfs.NewMem()
+	d := filled(t, fs)
+	addCheckpoint(t, d, fs)
+	if err := d.Append(batchAt(d.End(), 9, 5)); err != nil {
+		t.Fatal(err)
+	}
+	id := addCheckpoint(t, d, fs)
+	for _, s := range d.segments {
+		if err := fs.Remove(d.file(s.base)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := open(t, fs)
+	if again.Start() != id.End {
+		t.Fatalf("the log starts at %d, not behind the checkpoint %v", again.Start(), id)
+	}
+	if v, _ := again.View().Check(id.End, id.Epoch); v != Valid {
+		t.Fatalf("who holds the checkpoint %v cannot go on behind it: %v", id, v)
 	}
 }
 

@@ -32,6 +32,9 @@ func (d *Dir) publish() {
 		v.segments[i] = *s
 		v.segments[i].index = s.index[:len(s.index):len(s.index)]
 	}
+	// A log that began anew behind its newest checkpoint does not continue the
+	// older ones: nobody is to be judged by them, or to install one.
+	v.checkpoints = slices.DeleteFunc(slices.Clone(v.checkpoints), func(id ID) bool { return id.End < v.Start() })
 	d.view.Store(v)
 }
 
