@@ -233,10 +233,22 @@ func (s *Set) joined(p *part, old, new *image.Partition) {
 	}
 }
 
+// losses is how many replicas lack what they lost, whether or not they might have
+// been elected.
+func (p *part) losses() (n int) {
+	for _, m := range p.mirrors {
+		if m.lossy {
+			n++
+		}
+	}
+	return n
+}
+
 // checkGone demands that what leaves one log is on another one, if it was
-// committed (I26).
+// committed (I26), as long as fewer replicas lost something than
+// min.insync.replicas asks for.
 func (s *Set) checkGone(p *part, m *mirror, gone []*node) error {
-	if len(gone) == 0 || p.unclean || p.deleted || !s.rules.has(NoGlobalLoss{}) {
+	if len(gone) == 0 || p.losses() >= p.effectiveMinISR() || p.unclean || p.deleted || !s.rules.has(NoGlobalLoss{}) {
 		return nil
 	}
 	for _, n := range gone {
