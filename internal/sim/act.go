@@ -38,14 +38,8 @@ func (w *world) actOn(m *member, a Action) bool {
 		if !running {
 			return false
 		}
-		if m.broker && !w.spares(m) {
-			w.end(m, killed)
-			return true
-		}
-		w.stage.Note(m.machine.Name, cutOff)
-		m.machine.PowerCut()
-		m.node, m.stopping, m.empty = nil, false, true
-		w.down(m, cutOff)
+		w.powerCut(m)
+		return true
 	case Stop:
 		w.shutdown(m)
 	case Start:
@@ -70,6 +64,19 @@ func (w *world) actOn(m *member, a Action) bool {
 		return w.actOnHardware(m, a)
 	}
 	return running
+}
+
+// powerCut takes a node's power, or only kills it where another loss would be one
+// too many.
+func (w *world) powerCut(m *member) {
+	if m.broker && !w.spares(m) {
+		w.end(m, killed)
+		return
+	}
+	w.stage.Note(m.machine.Name, cutOff)
+	m.machine.PowerCut()
+	m.node, m.stopping, m.empty = nil, false, true
+	w.down(m, cutOff)
 }
 
 // awakening is how long a process that was paused may take to catch up with what
