@@ -29,6 +29,8 @@ func TestAGroupGoesOnAtItsNextCoordinator(t *testing.T) {
 		member.MemberID, member.Generation = id, 1
 		expect(t, "commit", committed(ask[*kmsg.OffsetCommitResponse](c, 0, member)), model.None)
 		expect(t, "before the move", beat(c, 1, id, 1), model.ErrNotCoordinator)
+		none := kmsg.NewPtrHeartbeatRequest()
+		expect(t, "no group, wherever its coordinator were", model.Error(ask[*kmsg.HeartbeatResponse](c, 1, none).ErrorCode), model.ErrInvalidGroupID)
 
 		gate := make(chan struct{})
 		c.set(func() { c.gate = gate })

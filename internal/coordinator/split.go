@@ -21,13 +21,13 @@ type request struct {
 func (e *request) turn(c *Coordinator) {
 	switch req := e.req.(type) {
 	case *kmsg.JoinGroupRequest:
-		c.forGroup(e, req.Group)
+		c.forMember(e, req.Group)
 	case *kmsg.SyncGroupRequest:
-		c.forGroup(e, req.Group)
+		c.forMember(e, req.Group)
 	case *kmsg.HeartbeatRequest:
-		c.forGroup(e, req.Group)
+		c.forMember(e, req.Group)
 	case *kmsg.LeaveGroupRequest:
-		c.forGroup(e, req.Group)
+		c.forMember(e, req.Group)
 	case *kmsg.OffsetCommitRequest:
 		c.forGroup(e, req.Group)
 	case *kmsg.OffsetDeleteRequest:
@@ -53,6 +53,16 @@ func (c *Coordinator) shardOf(id string) (*shard, model.Error) {
 	}
 	sh := c.shards[group.Partition(id, count)]
 	return sh, sh.refusal()
+}
+
+// forMember is forGroup for the requests of members. No group of theirs has an
+// empty id, whoever is asked.
+func (c *Coordinator) forMember(e *request, id string) {
+	if id == "" {
+		e.reply(group.Refuse(e.req, model.ErrInvalidGroupID))
+		return
+	}
+	c.forGroup(e, id)
 }
 
 // forGroup has the shard of one group decide.
