@@ -1,0 +1,86 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// again is the pause before a cluster that is not ready is asked once more.
+const again = 50 * time.Millisecond
+
+// Create creates the topic of the load on a cluster that may have just started,
+// and returns when every partition has a leader and all its replicas in the ISR.
+func Create(ctx context.Context, o Options) error {
+	if err := o.Fill(); err != nil {
+		return err
+	}
+	return admin(ctx, o.Brokers, func(adm *kadm.Client) error {
+		r, err := adm.CreateTopic(ctx, int32(o.Partitions), int16(o.ReplicationFactor), nil, o.Topic)
+		if err == nil {
+			err = r.Err
+		}
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return err
+		}
+		n, err := InSync(ctx, adm, o.Topic)
+		if err == nil && n < o.Partitions*o.ReplicationFactor {
+			err = fmt.Errorf("%d of %d replicas are in sync", n, o.Partitions*o.ReplicationFactor)
+		}
+		return err
+	})
+}
+
+// InSync counts the replicas in all the topic's ISRs. A partition without a leader
+// is an error.
+func InSync(ctx context.Context, adm *kadm.Client, topic string) (int, error) {
+	list, err := adm.ListTopics(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, p := range list[topic].Partitions {
+		if p.Err != nil {
+			return 0, p.Err
+		}
+		n += len(p.ISR)
+	}
+	return n, list[topic].Err
+}
+
+// offsets returns where readers start: at the end if there are producers.
+func offsets(ctx context.Context, o Options) (map[int32]kgo.Offset, error) {
+	out := map[int32]kgo.Offset{}
+	err := admin(ctx, o.Brokers, func(adm *kadm.Client) error {
+		list, err := adm.ListEndOffsets(ctx, o.Topic)
+		if o.Producers == 0 {
+			list, err = adm.ListStartOffsets(ctx, o.Topic)
+		}
+		if err == nil {
+			err = list.Error()
+		}
+		list.Each(func(l kadm.ListedOffset) { out[l.Partition] = kgo.NewOffset().At(l.Offset) })
+		return err
+	})
+	return out, err
+}
+
+// admin asks until it works or a minute has passed.
+func admin(ctx context.Context, brokers []string, ask func(*kadm.Client) error) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(again), kgo.RetryTimeout(20*time.Second))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(again) {
+		err := ask(kadm.NewClient(cl))
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
