@@ -15,6 +15,9 @@ const (
 	Ended   = -2 // the context ended
 )
 
+// most is how many signals Wait waits for.
+const most = 4
+
 // Signal is what a task waits for. Raise lets one waiter through, the next one if
 // nobody waits now; raised twice, it still lets one through. Close lets everybody
 // through, for good.
@@ -36,6 +39,9 @@ func (rt *Runtime) NewSignal() *Signal {
 // Raise lets one waiter through. It never blocks.
 func (s *Signal) Raise() {
 	if s.s != nil {
+		if s.Closed() {
+			panic("task: a closed signal is raised") // as the channel does
+		}
 		s.raised = true
 		s.wake()
 		return
@@ -105,6 +111,9 @@ func (rt *Runtime) NewWaiter() *Waiter { return &Waiter{rt: rt} }
 // passed, or Ended when ctx ended, which may be nil. Zero only looks; Forever has
 // no limit. At most four signals, of which some may be nil: those never come.
 func (w *Waiter) Wait(ctx context.Context, d time.Duration, signals ...*Signal) int {
+	if len(signals) > most {
+		panic("task: too many signals to wait for")
+	}
 	if w.rt.scheduler() != nil {
 		w.signals = append(w.signals[:0], signals...)
 		return w.park(ctx, d)
@@ -153,10 +162,7 @@ func atOnce(ended <-chan struct{}) int {
 }
 
 func waitMany(d time.Duration, signals []*Signal, late <-chan time.Time, ended <-chan struct{}) int {
-	var c [4]<-chan struct{}
-	if len(signals) > len(c) {
-		panic("task: too many signals to wait for")
-	}
+	var c [most]<-chan struct{}
 	for i, s := range signals {
 		c[i] = s.channel()
 	}
