@@ -44,7 +44,6 @@ func (w *world) actOn(m *member, a Action) bool {
 		w.shutdown(m)
 	case Start:
 		if !running {
-			m.excused = m.disk.full || m.disk.unsync || m.disk.unread > 0
 			w.start(m)
 			return true
 		}
@@ -102,16 +101,16 @@ func (w *world) actOnHardware(m *member, a Action) bool {
 	case Slow:
 		m.machine.Disk.Latency = time.Duration(a.N) * time.Microsecond
 	case Full:
-		d.full, m.excused = true, true
+		d.full = true
 	case Unsync:
-		d.unsync, m.excused = true, true
+		d.unsync = true
 	case Unread:
-		d.unread, m.excused = a.N, true
+		d.unread = a.N
 	case Mend:
-		*d = diskFaults{}
+		*d = diskFaults{hit: d.hit}
 		m.machine.Disk.Latency = 500 * time.Microsecond
 	case Rot:
-		if m.machine.Running() || !w.spares(m) || !rot(m.machine.Disk.Files(), "/data", a.N) {
+		if m.machine.Running() || !w.spares(m) || !rot(m.machine.Disk.Files(), "/data", uint64(a.N)) {
 			return false
 		}
 		m.empty = true // as good as: it lacks something until it is whole again
@@ -150,7 +149,7 @@ func (w *world) mend() {
 				l.Loss, l.Delay, l.BytesPerSecond = 0, 0, 0
 			}
 		}
-		m.disk = diskFaults{}
+		m.disk = diskFaults{hit: m.disk.hit}
 		m.machine.Disk.Latency = 500 * time.Microsecond
 		m.machine.Skew(0)
 		for m.machine.Process() != nil && m.machine.Process().Paused() {

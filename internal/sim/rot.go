@@ -25,7 +25,7 @@ type rotten struct {
 
 // rot flips one bit of a batch that a recovery will read again: one behind the
 // recovery point of its log. n chooses which; false says that there is none.
-func rot(fs *vfs.Mem, dir string, n int64) bool {
+func rot(fs *vfs.Mem, dir string, n uint64) bool {
 	points, _ := format.ParseOffsets(content(fs, path.Join(dir, "recovery-point-offset-checkpoint")))
 	var all []rotten
 	folders, _ := fs.ReadDir(dir)
@@ -39,13 +39,13 @@ func rot(fs *vfs.Mem, dir string, n int64) bool {
 	if len(all) == 0 {
 		return false
 	}
-	b := all[n%int64(len(all))]
+	b := all[n%uint64(len(all))]
 	f, err := fs.Open(b.file)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	at, bit := b.at+unchecked+(n>>8)%(b.size-unchecked), []byte{0}
+	at, bit := b.at+unchecked+int64((n>>8)%uint64(b.size-unchecked)), []byte{0}
 	f.ReadAt(bit, at)
 	bit[0] ^= 1 << (n % 8)
 	f.WriteAt(bit, at)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type Options struct {
 	// Own, if set, is called once for each run, so that what it returns may keep
 	// state.
 	Own func(Outlook) Own
+	// Stop, if set, is asked now and then; true ends the run with ErrStopped.
+	Stop func() bool
 	// Skip names invariants that are not checked.
 	Skip []string
 }
@@ -53,6 +56,9 @@ func (r *Result) Invariant() string {
 	}
 	return ""
 }
+
+// ErrStopped is how a run ends that Options.Stop ended.
+var ErrStopped = errors.New("the run was stopped")
 
 // settling is how long a mended cluster may take until it has settled.
 const settling = 60 * time.Second
@@ -206,6 +212,9 @@ func (r *run) turn() error {
 	s := r.w.stage
 	look := time.Duration(0)
 	for r.o.Events == 0 || s.Steps() < r.o.Events {
+		if r.o.Stop != nil && s.Steps()%1024 == 0 && r.o.Stop() {
+			return ErrStopped
+		}
 		if !s.Step() {
 			if s.Err() != nil {
 				return s.Err()
@@ -268,6 +277,11 @@ func (r *run) check() error {
 
 // watch lets a checker look.
 func (r *run) watch(look func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a check panics: %v\n%s", p, debug.Stack())
+		}
+	}()
 	r.w.stage.Watch(func() { err = look() })
 	return err
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -35,6 +36,10 @@ func (s *shrinker) try(p *Plan) bool {
 	}
 	s.left--
 	r := Run(p, s.o)
+	if errors.Is(r.Err, ErrStopped) {
+		s.left = 0
+		return false
+	}
 	if r.Invariant() != s.want {
 		return false
 	}

@@ -114,6 +114,9 @@ func (s *sweep) run(ctx context.Context, from, to uint64) error {
 		return fmt.Errorf("start a worker: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("start a worker: %w", err)
 	}
 	lines := bufio.NewScanner(pipe)

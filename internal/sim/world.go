@@ -47,7 +47,6 @@ type member struct {
 	formatted bool
 	stopping  bool
 	empty     bool          // it may lack what it lost with its disk or power: see whole
-	excused   bool          // a fault of its disk explains why it fails
 	awake     time.Duration // from when on it has to keep up
 }
 
@@ -162,7 +161,7 @@ func (w *world) start(m *member) {
 	if m.machine.Running() {
 		return
 	}
-	m.node, m.stopping = nil, false
+	m.node, m.stopping, m.disk.hit = nil, false, false
 	m.machine.Start("main", func(p *stage.Process) { w.main(m, p) })
 }
 
@@ -178,7 +177,7 @@ func (w *world) main(m *member, p *stage.Process) {
 		})
 	}
 	if err != nil {
-		if !m.excused && w.err == nil {
+		if !m.disk.hit && w.err == nil {
 			w.err = fmt.Errorf("node %d does not start: %w", m.id, err)
 		}
 		w.exit(m, p, fails)
@@ -186,7 +185,7 @@ func (w *world) main(m *member, p *stage.Process) {
 	}
 	m.node = n
 	p.Runtime.Wait(nil, -1, n.FailedSignal())
-	if !m.excused && w.err == nil {
+	if !m.disk.hit && w.err == nil {
 		w.err = fmt.Errorf("node %d fails: %w", m.id, n.Err())
 	}
 	w.exit(m, p, fails)
@@ -236,7 +235,7 @@ func (w *world) shutdown(m *member) {
 	p.Go("shutdown", func() {
 		ctx, cancel := p.Runtime.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := n.Shutdown(ctx); err != nil && !m.excused && w.err == nil {
+		if err := n.Shutdown(ctx); err != nil && !m.disk.hit && w.err == nil {
 			w.err = fmt.Errorf("node %d does not shut down: %w", m.id, err)
 		}
 		w.exit(m, p, stops)
@@ -248,7 +247,7 @@ type diskFaults struct {
 	full   bool
 	unsync bool
 	unread int64
-	hit    bool // an error was returned since the process started
+	hit    bool // an error was returned since the process started: that is why it fails
 }
 
 func (d *diskFaults) fault(op vfs.Op) error {

@@ -17,7 +17,7 @@ type Stage struct {
 	Rand *rand.Rand
 	// Net connects the machines.
 	Net *Network
-	// Trace, if set, is told of each step ahead of it, and of events.
+	// Trace, if set, is told of what Note is told.
 	Trace func(at time.Duration, who, what string)
 
 	now     time.Duration
@@ -159,8 +159,8 @@ func (s *Stage) Step() bool {
 // their disks takes no time and meets no fault.
 func (s *Stage) Watch(f func()) {
 	s.watched = true
+	defer func() { s.watched = false }()
 	f()
-	s.watched = false
 }
 
 // Last is who ran in the last step: a machine and a task of it.
