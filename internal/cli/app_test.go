@@ -121,6 +121,12 @@ var wrongLines = map[string]string{
 	"replicas --interval soon":                                "\"--interval\" flag: give a time such as",
 	"consume t --keys=7":                                      "\"--keys\" flag: give true or false",
 	"replicas --interval 0s":                                  "--interval 0s is not valid",
+	"sim --from 5":                                            "without --seeds one seed runs: --from has nothing to do",
+	"sim --seeds 3 --trace":                                   "--seeds runs many seeds: --trace has nothing to do",
+	"sim --script plan.txt --seed 7":                          "--script runs one plan: --seed has nothing to do",
+	"sim --seeds 0":                                           "--seeds 0 runs nothing",
+	"sim --seeds 3 --from 18446744073709551615":               "there are no 3 seeds from 18446744073709551615 on",
+	"sim --seeds 3 --faults luck":                             "there is no fault \"luck\"",
 }
 
 func TestAWrongCommandLineExitsWith2AndNamesTheHelp(t *testing.T) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,7 +43,12 @@ A seed that fails is shrunk to a short script, which --script runs again.`,
   tidemark sim --seeds 500 --faults kill,cut
   tidemark sim --script failure.txt --trace`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runSim(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.refuse(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.runSim(cmd.Context(), f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.Uint64Var(&f.seed, "seed", 1, "the seed to run")
@@ -65,6 +71,9 @@ func (a *App) runSim(ctx context.Context, f *simFlags) error {
 	if len(faults) == 1 && faults[0] == "none" {
 		faults = []string{}
 	}
+	if _, err := sim.Draw(f.seed, faults); err != nil {
+		return usagef("--faults: %v", err)
+	}
 	switch {
 	case f.worker:
 		return sim.Seeds(ctx, f.from, f.from+f.seeds, faults, sim.Options{Events: f.events}, a.Out)
@@ -75,17 +84,37 @@ func (a *App) runSim(ctx context.Context, f *simFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.simOne(p, f)
+	return a.simOne(ctx, p, f)
+}
+
+// refuse tells of flags that would do nothing, and of values out of range.
+func (f *simFlags) refuse(given func(flag string) bool) error {
+	one, rest := "--script runs one plan", []string{"seed", "from", "seeds", "parallel", "faults"}
+	switch {
+	case f.script != "":
+	case given("seeds"):
+		one, rest = "--seeds runs many seeds", []string{"seed", "trace", "save"}
+	default:
+		one, rest = "without --seeds one seed runs", []string{"from", "parallel"}
+	}
+	for _, flag := range rest {
+		if given(flag) {
+			return usagef("%s: --%s has nothing to do", one, flag)
+		}
+	}
+	switch {
+	case given("seeds") && f.seeds == 0:
+		return usagef("--seeds 0 runs nothing: give at least 1")
+	case f.from+f.seeds < f.from:
+		return usagef("there are no %d seeds from %d on", f.seeds, f.from)
+	}
+	return nil
 }
 
 // plan reads or draws the plan of a single run.
 func (f *simFlags) plan(faults []string) (*sim.Plan, error) {
 	if f.script == "" {
-		p, err := sim.Draw(f.seed, faults)
-		if err != nil {
-			return nil, usagef("--faults: %v", err)
-		}
-		return p, nil
+		return sim.Draw(f.seed, faults)
 	}
 	file, err := os.Open(f.script)
 	if err != nil {
@@ -100,8 +129,8 @@ func (f *simFlags) plan(faults []string) (*sim.Plan, error) {
 }
 
 // simOne runs one plan and tells how it went.
-func (a *App) simOne(p *sim.Plan, f *simFlags) error {
-	o := sim.Options{Events: f.events}
+func (a *App) simOne(ctx context.Context, p *sim.Plan, f *simFlags) error {
+	o := sim.Options{Events: f.events, Stop: func() bool { return ctx.Err() != nil }}
 	if f.trace {
 		o.Trace = func(at time.Duration, who, what string) {
 			fmt.Fprintf(a.Out, "%12.6f %-6s %s\n", at.Seconds(), who, what)
@@ -111,8 +140,11 @@ func (a *App) simOne(p *sim.Plan, f *simFlags) error {
 	r := sim.Run(p, o)
 	fmt.Fprintf(a.Out, "seed %d: %d steps, %v simulated in %v, %d records acknowledged, digest %016x\n",
 		p.Seed, r.Steps, r.Lasted.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), r.Records, r.Digest)
-	if r.Err == nil {
+	switch {
+	case r.Err == nil:
 		return f.keep(p)
+	case errors.Is(r.Err, sim.ErrStopped):
+		return errors.New("interrupted")
 	}
 	fmt.Fprintf(a.Out, "FAILED %v\n", r.Err)
 	if f.shrink {
@@ -174,6 +206,8 @@ func (a *App) sweepSeeds(ctx context.Context, f *simFlags, faults []string) erro
 		return err
 	case t.Failed() > 0:
 		return fmt.Errorf("%d of %d seeds fail: run one with --seed N --trace to see why", t.Failed(), t.Seeds())
+	case t.Seeds() < f.seeds:
+		return fmt.Errorf("interrupted after %d of %d seeds", t.Seeds(), f.seeds)
 	}
 	return nil
 }
