@@ -1,0 +1,126 @@
+// Package ceiling is what the machine itself can do: the most that any broker
+// could reach on it.
+package ceiling
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// Ceilings are rates in MB/s, of 10^6 bytes.
+type Ceilings struct {
+	Loopback float64 `json:"loopback_mb_per_second"` // one TCP connection from a buffer to nowhere
+	Write    float64 `json:"write_mb_per_second"`    // to a file in the data directory, synced at the end
+	Sendfile float64 `json:"sendfile_mb_per_second"` // from that file through one TCP connection to nowhere
+}
+
+const chunk = 1 << 20
+
+// Measure moves the megabytes three ways. The file in the directory is removed.
+func Measure(dir string, megs int) (Ceilings, error) {
+	var c Ceilings
+	buf := make([]byte, chunk)
+	for i := range buf {
+		buf[i] = byte(i * 7)
+	}
+	var err error
+	if c.Loopback, err = send(megs, func(to net.Conn) error {
+		for range megs {
+			if _, err := to.Write(buf); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return c, fmt.Errorf("measure loopback: %w", err)
+	}
+	f, err := os.CreateTemp(dir, "ceiling-")
+	if err != nil {
+		return c, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if c.Write, err = write(f, buf, megs); err != nil {
+		return c, fmt.Errorf("measure writes: %w", err)
+	}
+	c.Sendfile, err = send(megs, func(to net.Conn) error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(to, f) // a file to a TCP connection: the kernel copies
+		return err
+	})
+	if err != nil {
+		return c, fmt.Errorf("measure sendfile: %w", err)
+	}
+	return c, nil
+}
+
+func write(f *os.File, buf []byte, megs int) (float64, error) {
+	start := time.Now()
+	for range megs {
+		if _, err := f.Write(buf); err != nil {
+			return 0, err
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	return rate(megs, start), nil
+}
+
+// send tells how fast a reader got what from sent.
+func send(megs int, from func(net.Conn) error) (float64, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	sent := make(chan error, 1)
+	go func() {
+		to, err := l.Accept()
+		if err == nil {
+			err = from(to)
+			to.Close()
+		}
+		sent <- err
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		l.Close()
+		<-sent
+		return 0, err
+	}
+	defer conn.Close()
+	start := time.Now()
+	got, err := drain(conn)
+	if sendErr := <-sent; err == nil {
+		err = sendErr
+	}
+	if err == nil && got != int64(megs)*chunk {
+		err = fmt.Errorf("%d bytes of %d arrived", got, int64(megs)*chunk)
+	}
+	return rate(megs, start), err
+}
+
+// drain reads as a client does, into memory.
+func drain(from net.Conn) (int64, error) {
+	buf, sum := make([]byte, chunk), int64(0)
+	for {
+		n, err := from.Read(buf)
+		sum += int64(n)
+		if err == io.EOF {
+			return sum, nil
+		}
+		if err != nil {
+			return sum, err
+		}
+	}
+}
+
+func rate(megs int, start time.Time) float64 {
+	return float64(megs) * chunk / 1e6 / time.Since(start).Seconds()
+}

@@ -1,0 +1,34 @@
+package rig
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestProcessesAreReadByNode(t *testing.T) {
+	got, err := processes("1 4711 127.0.0.1:9092\n\n2 4712 127.0.0.1:9093\n")
+	if err != nil || !maps.Equal(got, map[int]int{1: 4711, 2: 4712}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := processes("1 x 127.0.0.1:9092\n"); err == nil {
+		t.Error("x is no process")
+	}
+}
+
+// A topic's name may be the start of another's.
+func TestWipeRemovesPartitionsOfTheTopicAlone(t *testing.T) {
+	r := &Rig{dir: t.TempDir()}
+	data := filepath.Join(r.state(), "3", "data")
+	for _, name := range []string{"load-0", "load-11", "loads-0", "load-more-0", "__cluster_metadata-0"} {
+		if err := os.MkdirAll(filepath.Join(data, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := r.Wipe(3, "load")
+	left, _ := os.ReadDir(data)
+	if err != nil || n != 2 || len(left) != 3 {
+		t.Errorf("%d removed, %v left, %v", n, left, err)
+	}
+}
