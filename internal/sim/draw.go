@@ -13,6 +13,11 @@ import (
 // line gives.
 func Faults() []string { return slices.Sorted(maps.Keys(families)) }
 
+// general are the families that a plan draws from when nobody names any.
+func general() []string {
+	return slices.DeleteFunc(Faults(), func(f string) bool { return shapes[f] != nil })
+}
+
 // families draw one fault and what mends it.
 var families = map[string]func(d *drawing){
 	"kill":   func(d *drawing) { d.down(Kill, d.node()) },
@@ -33,6 +38,14 @@ var families = map[string]func(d *drawing){
 	"late":   func(d *drawing) { d.late() },
 	"ghost":  func(d *drawing) { d.ghost() },
 	"zombie": func(d *drawing) { d.zombie() },
+
+	"bounce":  func(d *drawing) { d.bounce() },
+	"deaf":    func(d *drawing) { d.deaf() },
+	"duel":    func(d *drawing) { d.duel() },
+	"rejoin":  func(d *drawing) { d.rejoin() },
+	"relapse": func(d *drawing) { d.relapse() },
+	"tail":    func(d *drawing) { d.tail() },
+	"trim":    func(d *drawing) { d.trim() },
 }
 
 // drawing is a plan that is being drawn.
@@ -44,10 +57,10 @@ type drawing struct {
 }
 
 // Draw makes a plan from a seed. Faults, if not nil, names the families it may
-// use. An error names one that does not exist.
+// use: only those that are named shape the cluster to their needs. An error names one that does not exist.
 func Draw(seed uint64, faults []string) (*Plan, error) {
 	if faults == nil {
-		faults = Faults()
+		faults = general()
 	}
 	for _, f := range faults {
 		if families[f] == nil {
@@ -65,6 +78,12 @@ func Draw(seed uint64, faults []string) (*Plan, error) {
 	some = some[:min(len(some), 1+r.IntN(5))]
 	if len(some) == 0 {
 		return p, nil
+	}
+	for _, f := range some {
+		if shape := shapes[f]; shape != nil {
+			shape(p)
+			p.Pace = (p.Length / 60).Round(time.Millisecond) // the records last as long as the plan
+		}
 	}
 	pace := 200*time.Millisecond + time.Duration(r.Int64N(int64(2*time.Second)))
 	for d.at = d.span(2 * time.Second); d.at < p.Length; d.at += d.span(pace) {

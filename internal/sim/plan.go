@@ -21,6 +21,8 @@ type Plan struct {
 	Unclean bool
 	// Workloads are the names of the clients' workloads; one may stand there twice.
 	Workloads []string
+	// Pace is about how long a client waits between two things it does; 0 is 20 ms.
+	Pace time.Duration
 	// Actions are what goes wrong and is mended, in order of time.
 	Actions []Action
 	// Length is when the faults stop; what is broken then is mended.

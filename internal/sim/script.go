@@ -32,6 +32,9 @@ func (p *Plan) WriteScript(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "topics partitions=%d replication=%d min.isr=%d unclean=%t\n", p.Partitions, p.Replication, p.MinISR, p.Unclean)
 	fmt.Fprintln(b, strings.Join(append([]string{"workloads"}, p.Workloads...), " "))
+	if p.Pace > 0 {
+		fmt.Fprintf(b, "pace %v\n", p.Pace)
+	}
 	for _, a := range p.Actions {
 		fmt.Fprintln(b, a)
 	}
@@ -79,10 +82,12 @@ func (p *Plan) line(f []string) (err error) {
 		var a Action
 		a, err = parseAction(f[1:])
 		p.Actions = append(p.Actions, a)
+	case "pace":
+		p.Pace, err = time.ParseDuration(rest)
 	case "end":
 		p.Length, err = time.ParseDuration(rest)
 	default:
-		err = fmt.Errorf("a line starts with seed, nodes, topics, workloads, at or end")
+		err = fmt.Errorf("a line starts with seed, nodes, topics, workloads, pace, at or end")
 	}
 	return err
 }

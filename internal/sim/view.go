@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-log/tidemark/internal/api"
@@ -41,8 +42,11 @@ func (r *run) tell(res *Result) {
 
 // clientOptions are what the clients may do under a plan.
 func clientOptions(p *Plan) workload.Options {
-	o := workload.Options{UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: true,
-		MinInSync: p.MinISR == 1, Records: 200}
+	trims := slices.Contains(p.Workloads, workload.Trimmer{Kept: true}.Name())
+	kept := !trims && !p.Unclean && !slices.Contains(p.Workloads, workload.Tuner{}.Name()) &&
+		!slices.Contains(p.Workloads, workload.Churn{}.Name())
+	o := workload.Options{Kept: kept, UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: !trims,
+		MinInSync: p.MinISR == 1, Records: 200, Pace: p.Pace}
 	for i := range 1 + p.Seed%2 {
 		o.Topics = append(o.Topics, workload.Topic{Name: fmt.Sprintf("topic-%d", i+1),
 			Partitions: int32(p.Partitions), Replicas: int16(p.Replication)})

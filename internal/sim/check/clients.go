@@ -52,6 +52,7 @@ var callRules = map[eventKind][]callRule{
 	commitBegan: {GroupOffsets{}},
 	commitEnded: {GroupOffsets{}},
 	resumed:     {GroupOffsets{}, DeliveredOnce{}},
+	forgot:      {ProducerKept{}},
 }
 
 // hear looks at what clients did since the last step.
@@ -120,15 +121,27 @@ func (p *part) valueAt(o model.Offset) (string, bool) {
 	return n.values[o-n.base], true
 }
 
-// LinearizableLog is I31.
+// LinearizableLog is I31. What acks=1 acknowledges may be of a leader that leads
+// no more (R6.19).
 type LinearizableLog struct{}
 
 func (LinearizableLog) call(s *Set, p *part, e *event) string {
 	c := &s.o.History.calls[e.op]
-	if c.out != OK || c.Acks == 0 || e.offset < 0 || e.offset >= c.floor || p.unclean {
+	if c.out != OK || c.Acks != -1 || e.offset < 0 || e.offset >= c.floor || p.unclean {
 		return ""
 	}
 	return fmt.Sprintf("%s wrote at %d; before it called, records up to %d were acknowledged", c.Client, e.offset, c.floor)
+}
+
+// ProducerKept is I4 as clients see it: a batch that was acknowledged is told
+// alike when it is sent again, and the next one is in order.
+type ProducerKept struct{}
+
+func (ProducerKept) call(_ *Set, p *part, e *event) string {
+	if p.unclean {
+		return ""
+	}
+	return e.text
 }
 
 // ResponseCut is I8.

@@ -39,6 +39,9 @@ var told = []struct {
 		s.h.ProduceReturned(s.h.ProduceCalled(values("c")), 2, OK)
 		s.h.ProduceReturned(s.h.ProduceCalled(values("a")), 0, OK)
 	}},
+	{"ProducerKept", "a batch that was acknowledged is not known any more", func(s *state) {
+		s.h.Forgotten("p", tpid, "a was acknowledged at 0, and refused when it was sent again")
+	}},
 	{"ResponseCut", "a record at the HW", func(s *state) {
 		s.h.Fetched(Fetch{Consumer: "c", TP: tpid, Asked: 2, Offsets: []model.Offset{2}, HW: 2, LSO: 2})
 	}},

@@ -36,6 +36,7 @@ const (
 	resumed
 	deletedBelow
 	topicGone
+	forgot
 )
 
 // event is one thing that happened to a client.
@@ -47,6 +48,7 @@ type event struct {
 	tp     model.TopicIDPartition
 	offset model.Offset
 	fetch  *Fetch
+	text   string
 }
 
 // call is one produce or commit.
@@ -151,6 +153,12 @@ func (h *History) CommitReturned(op Op, out Outcome) {
 // question and the answer.
 func (h *History) ResumedFrom(group, consumer string, tp model.TopicIDPartition, offset model.Offset) {
 	h.note(event{kind: resumed, who: consumer, group: group, tp: tp, offset: offset})
+}
+
+// Forgotten notes an answer to an idempotent producer that contradicts an earlier
+// one, where nothing was deleted.
+func (h *History) Forgotten(client string, tp model.TopicIDPartition, text string) {
+	h.note(event{kind: forgot, who: client, tp: tp, text: text})
 }
 
 // DeletedRecords notes that a client asks to delete all records below an offset;

@@ -171,6 +171,10 @@ func (DivergenceEnds) replica(_ *Set, m *mirror) string {
 		m.rounds = 0
 		return ""
 	}
+	if m.now.marks.LogStart > m.was.marks.LEO {
+		m.rounds = 0 // the leader had deleted all that it held, which may happen again
+		return ""
+	}
 	m.rounds += int(m.now.cuts - m.was.cuts)
 	epochs := map[model.Epoch]bool{}
 	if m.rounds > 2 {

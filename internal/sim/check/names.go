@@ -15,6 +15,9 @@ func (EpochCache) Name() string { return "EpochCache" }
 // Name is SequenceContiguous.
 func (SequenceContiguous) Name() string { return "SequenceContiguous" }
 
+// Name is ProducerKept.
+func (ProducerKept) Name() string { return "ProducerKept" }
+
 // Name is HWStep.
 func (HWStep) Name() string { return "HWStep" }
 

@@ -39,6 +39,7 @@ var table = []struct {
 	{LogOrder{}, "I2", false, "along a log, offsets rise without overlap and epochs never fall"},
 	{EpochCache{}, "I3", false, "a replica's epochs are those of the records in its log"},
 	{SequenceContiguous{}, "I4", false, "the sequences of a producer follow each other, whatever was sent again"},
+	{ProducerKept{}, "I4", true, "a batch that was acknowledged is told alike when it is sent again, and the next one is in order"},
 	{HWStep{}, "I5, I11", false, "the high watermark moves only with enough in-sync replicas, only to what each of them has, and back only on a follower"},
 	{RoleState{}, "I6, I7, I9", false, "epochs never go back, only a leader remembers followers, and it counts with itself and at least its ISR"},
 	{ResponseCut{}, "I8", false, "one answer to a fetch is one consistent cut of a replica"},

@@ -122,7 +122,8 @@ func (c *client) said(what string, s site, e model.Error) {
 	}
 }
 
-// restLong waits as long as administrators do, many times a client's pace.
+// restLong waits as long as administrators do, many times a quick client's pace.
 func (e *Env) restLong(ctx context.Context) bool {
-	return e.Runtime.Sleep(ctx, e.Options.Pace+time.Duration(e.Rand.Int64N(20*int64(e.Options.Pace))))
+	pace := min(e.Options.Pace, defaultPace)
+	return e.Runtime.Sleep(ctx, pace+time.Duration(e.Rand.Int64N(20*int64(pace))))
 }

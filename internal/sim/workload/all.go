@@ -1,5 +1,7 @@
 package workload
 
+import "slices"
+
 // All is every workload there is, in the order in which a seed draws from them.
 func All() []Workload {
 	return []Workload{
@@ -24,9 +26,14 @@ func All() []Workload {
 	}
 }
 
+// Aimed are the workloads that only the plans of some families of faults use.
+func Aimed() []Workload {
+	return []Workload{Bouncer{}, IdempotentProducer{Again: true}, Trimmer{Kept: true}}
+}
+
 // Named returns the workload with this name, nil if there is none.
 func Named(name string) Workload {
-	for _, w := range All() {
+	for _, w := range slices.Concat(All(), Aimed()) {
 		if w.Name() == name {
 			return w
 		}

@@ -14,10 +14,21 @@ import (
 // those of a partition are in order. It is restarted now and then and takes a new
 // producer id; a batch that it gave up makes it raise its epoch (KIP-360) or do
 // the same.
-type IdempotentProducer struct{}
+type IdempotentProducer struct {
+	// Again has it send batches anew that were acknowledged, as a network does that
+	// delivers twice: the last one must be told as before, an older one may be
+	// refused, and none is appended. It does not where records are deleted, for with
+	// them the brokers may forget the producer.
+	Again bool
+}
 
 // Name is that of the workload.
-func (IdempotentProducer) Name() string { return "producer-idempotent" }
+func (w IdempotentProducer) Name() string {
+	if w.Again {
+		return "producer-idempotent-again"
+	}
+	return "producer-idempotent"
+}
 
 // identity is a producer id with the next sequence of each partition.
 type identity struct {
@@ -44,11 +55,12 @@ func (i *identity) of(topic model.UUID, partition int32) *sequence {
 }
 
 // Run sends until its records are used up.
-func (IdempotentProducer) Run(ctx context.Context, env *Env) {
+func (w IdempotentProducer) Run(ctx context.Context, env *Env) {
 	c := newClient(env)
 	defer c.close()
 	values := names{env: env}
 	who := c.initProducer(ctx)
+	var old repeats
 	for who != nil && values.made < env.Options.Records && env.rest(ctx) {
 		if env.chance(40) {
 			env.note("is restarted")
@@ -66,7 +78,13 @@ func (IdempotentProducer) Run(ctx context.Context, env *Env) {
 			return c.pack(t, n, opts, count, values.next)
 		})
 		c.deliver(ctx, delivery{acks: -1, byName: env.namesTopics(), resend: true, tries: 30}, ps)
-		who = c.goOn(ctx, who, ps)
+		now := c.goOn(ctx, who, ps)
+		if w.Again && env.Options.Kept && now != nil {
+			c.inOrder(ps)
+			old.add(now == who, ps)
+			old.send(ctx, c)
+		}
+		who = now
 	}
 }
 

@@ -205,3 +205,13 @@ func (e *Env) inSession(s *session) {
 		e.told(func(_ *check.History, n *Counts) { n.Sessions++ })
 	}
 }
+
+// forgotten tells of an answer to an idempotent producer that contradicts what it
+// was told before.
+func (e *Env) forgotten(p *parcel, format string, args ...any) {
+	text := fmt.Sprintf("%v of producer %d, epoch %d, sequence %d, ", p.values, p.opts.ProducerID, p.opts.ProducerEpoch, p.opts.BaseSequence) +
+		fmt.Sprintf(format, args...)
+	e.told(func(h *check.History, _ *Counts) {
+		h.Forgotten(e.name, model.TopicIDPartition{TopicID: p.id, Partition: p.partition}, text)
+	})
+}

@@ -11,10 +11,17 @@ import (
 // Trimmer deletes the oldest records of partitions (DeleteRecords), where the
 // options allow it. It keeps away where topics come again under their names: the
 // request could hit another one than it means.
-type Trimmer struct{}
+type Trimmer struct {
+	Kept bool // no topic is deleted beside it
+}
 
 // Name is that of the workload.
-func (Trimmer) Name() string { return "admin-trim" }
+func (t Trimmer) Name() string {
+	if t.Kept {
+		return "admin-trim-kept"
+	}
+	return "admin-trim"
+}
 
 // Run goes on until ctx ends.
 func (Trimmer) Run(ctx context.Context, env *Env) {

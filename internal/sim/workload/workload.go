@@ -63,6 +63,7 @@ type Options struct {
 	DeleteRecords    bool // move log starts
 	Retention        bool // set retention.ms and retention.bytes
 	DeleteTopics     bool // of Topics; Churn's own come and go in any case
+	Kept             bool // nothing of the above is done by anybody, so brokers forget no producer
 	MinInSync        bool // change min.insync.replicas, between 1 and the replication factor
 	// Racks are those of the brokers, if they have any: a consumer that reads from
 	// followers is in one of them.
@@ -103,6 +104,8 @@ func Start(ctx context.Context, g *task.Group, env *Env, list []Workload) {
 	}
 }
 
+const defaultPace = 20 * time.Millisecond
+
 func (e *Env) defaults() {
 	if len(e.Options.Topics) == 0 {
 		e.Options.Topics = []Topic{{Name: "orders", Partitions: 3, Replicas: 3}}
@@ -111,7 +114,7 @@ func (e *Env) defaults() {
 		e.Options.Records = 200
 	}
 	if e.Options.Pace == 0 {
-		e.Options.Pace = 20 * time.Millisecond
+		e.Options.Pace = defaultPace
 	}
 	if e.Options.RequestTimeout == 0 {
 		e.Options.RequestTimeout = 3 * time.Second
