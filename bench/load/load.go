@@ -32,7 +32,7 @@ func (r *run) stamp(value []byte) time.Duration {
 // Run puts the load on the topic, which has to be there, and returns what was
 // measured when all is acknowledged and read.
 func Run(ctx context.Context, o Options) (Result, error) {
-	if err := o.Fill(); err != nil {
+	if err := o.fill(); err != nil {
 		return Result{}, err
 	}
 	r := &run{o: o, id: rand.Uint64()}

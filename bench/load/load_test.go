@@ -71,7 +71,7 @@ func TestValuesOutOfRangeAreKeptAtItsEnds(t *testing.T) {
 // it waited to be sent; what was meant for the warm-up does not count.
 func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 	o := Options{Brokers: []string{"x"}, Producers: 1, Consumers: 1, Records: 3, Warmup: time.Second}
-	if err := o.Fill(); err != nil {
+	if err := o.fill(); err != nil {
 		t.Fatal(err)
 	}
 	r := &run{o: o, id: 7, base: time.Now().Add(-3 * time.Second)}
@@ -97,7 +97,7 @@ func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 
 func TestContradictingOptionsAreRefused(t *testing.T) {
 	good := Options{Brokers: []string{"x"}, Producers: 1, Records: 1}
-	if err := good.Fill(); err != nil {
+	if err := good.fill(); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Options){
@@ -109,7 +109,7 @@ func TestContradictingOptionsAreRefused(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if err := o.Fill(); err == nil {
+		if err := o.fill(); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Options describe one load. Zero values stand for what Fill says.
+// Options describe one load. Zero values stand for what is in the comments.
 type Options struct {
 	Brokers           []string
 	Topic             string        // "load"
@@ -34,9 +34,14 @@ type Options struct {
 // stampBytes is what a value starts with: the id of the run, the intended time.
 const stampBytes = 16
 
-// Fill puts defaults in place of zero values. It returns an error about options
+// fill puts defaults in place of zero values. It returns an error about options
 // that contradict each other.
-func (o *Options) Fill() error {
+func (o *Options) fill() error {
+	o.defaults()
+	return o.check()
+}
+
+func (o *Options) defaults() {
 	or := func(v *int, d int) {
 		if *v == 0 {
 			*v = d
@@ -55,7 +60,6 @@ func (o *Options) Fill() error {
 	or(&o.RecordBytes, 1024)
 	or(&o.BatchBytes, 1<<20-1000)
 	or(&o.InFlight, 200_000)
-	return o.check()
 }
 
 func (o *Options) check() error {

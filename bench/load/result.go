@@ -13,6 +13,7 @@ type Result struct {
 	Seconds         float64  `json:"seconds"`
 	MBPerSecond     float64  `json:"mb_per_second"` // of 10^6 bytes
 	RecordsPer      float64  `json:"records_per_second"`
+	All             int64    `json:"all_records"`  // acknowledged, with those of the warm-up
 	Read            int64    `json:"read_records"` // of all readers together
 	ReadBytes       int64    `json:"read_bytes"`
 	ReadSeconds     float64  `json:"read_seconds"`
@@ -29,6 +30,7 @@ func (r *run) result(producers []*producer, consumers []*consumer) Result {
 	var lastAck, lastRead time.Duration
 	for _, p := range producers {
 		res.Records += p.measured
+		res.All += p.acked
 		lastAck = max(lastAck, p.last)
 		produced, late = append(produced, p.latencies), append(late, p.lateness)
 	}

@@ -16,41 +16,49 @@ const again = 50 * time.Millisecond
 
 // Create creates the topic of the load on a cluster that may have just started,
 // and returns when every partition has a leader and all its replicas in the ISR.
+// Of the options it needs the brokers.
 func Create(ctx context.Context, o Options) error {
-	if err := o.Fill(); err != nil {
-		return err
-	}
-	return admin(ctx, o.Brokers, func(adm *kadm.Client) error {
+	o.defaults()
+	err := admin(ctx, o.Brokers, func(adm *kadm.Client) error {
 		r, err := adm.CreateTopic(ctx, int32(o.Partitions), int16(o.ReplicationFactor), nil, o.Topic)
 		if err == nil {
 			err = r.Err
 		}
-		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			return err
-		}
-		n, err := InSync(ctx, adm, o.Topic)
-		if err == nil && n < o.Partitions*o.ReplicationFactor {
-			err = fmt.Errorf("%d of %d replicas are in sync", n, o.Partitions*o.ReplicationFactor)
+		if errors.Is(err, kerr.TopicAlreadyExists) {
+			return nil
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	all := o.Partitions * o.ReplicationFactor
+	return AwaitInSync(ctx, o.Brokers, o.Topic, all, all)
 }
 
-// InSync counts the replicas in all the topic's ISRs. A partition without a leader
-// is an error.
-func InSync(ctx context.Context, adm *kadm.Client, topic string) (int, error) {
-	list, err := adm.ListTopics(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, p := range list[topic].Partitions {
-		if p.Err != nil {
-			return 0, p.Err
+// AwaitInSync waits until all ISRs of the topic together have so many replicas, and
+// each partition has a leader. It gives up after a minute.
+func AwaitInSync(ctx context.Context, brokers []string, topic string, least, most int) error {
+	return admin(ctx, brokers, func(adm *kadm.Client) error {
+		list, err := adm.ListTopics(ctx, topic)
+		if err != nil {
+			return err
 		}
-		n += len(p.ISR)
-	}
-	return n, list[topic].Err
+		n := 0
+		for _, p := range list[topic].Partitions {
+			if p.Err != nil {
+				return p.Err
+			}
+			n += len(p.ISR)
+		}
+		if err := list[topic].Err; err != nil {
+			return err
+		}
+		if n < least || n > most {
+			return fmt.Errorf("%d replicas are in sync, not %d to %d", n, least, most)
+		}
+		return nil
+	})
 }
 
 // offsets returns where readers start: at the end if there are producers.

@@ -1,0 +1,229 @@
+// Command scenarios measures Tidemark beside Apache Kafka: the same loads by the
+// same client, in alternating pairs of runs on fresh clusters.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-log/tidemark/bench/ceiling"
+	"github.com/tidemark-log/tidemark/bench/rig"
+)
+
+const (
+	tidemark = "tidemark"
+	kafka    = "kafka"
+)
+
+type settings struct {
+	starter   rig.Starter
+	binary    string
+	only      string
+	names     string
+	history   string
+	pairs     int
+	megs      int
+	idle      int
+	duration  time.Duration
+	kafkaPeak float64
+	set       []string // for our brokers
+	details   bool
+}
+
+func main() {
+	var s settings
+	command := flag.String("kafka", os.Getenv("KAFKA"), "command that starts clusters: COMMAND start|stop|pids|kill|restart (default $KAFKA)")
+	list := flag.Bool("list", false, "list the scenarios")
+	flag.StringVar(&s.names, "run", ".", "scenarios whose names match this expression")
+	flag.StringVar(&s.binary, "binary", "./bin/tidemark", "the tidemark binary")
+	flag.StringVar(&s.starter.Dir, "dir", "/dev/shm", "where both systems keep their data")
+	flag.IntVar(&s.starter.Port, "port", 29092, "the first port of the clusters")
+	flag.IntVar(&s.pairs, "pairs", 5, "alternating pairs of runs")
+	flag.IntVar(&s.megs, "mb", 1000, "megabytes of a run at full speed; a fifth of it for small records")
+	flag.DurationVar(&s.duration, "seconds", 20*time.Second, "how long a run at a fixed rate, or idle, is measured")
+	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
+	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
+	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
+	flag.StringVar(&s.only, "only", "", "tidemark or kafka: run one system alone")
+	flag.StringVar(&s.history, "history", "bench/history.jsonl", `where results are appended; "": nowhere`)
+	flag.Func("set", "KEY=VALUE for the brokers of Tidemark; may be repeated", func(v string) error { s.set = append(s.set, v); return nil })
+	flag.Parse()
+	if *list {
+		for _, sc := range scenarios {
+			fmt.Printf("%-26s %s\n", sc.name, sc.about)
+		}
+		return
+	}
+	s.starter.Command = strings.Fields(*command)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "scenarios:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures all that was asked for and what the machine can do.
+func run(ctx context.Context, s settings) error {
+	chosen, err := choose(s)
+	if err != nil {
+		return err
+	}
+	if s.binary, err = filepath.Abs(s.binary); err != nil {
+		return err
+	}
+	here, id := thisMachine(), commit()
+	most, err := ceiling.Measure(s.starter.Dir, max(s.megs/2, 1))
+	if err != nil {
+		return err
+	}
+	outcomes, failed, err := s.measureAll(ctx, chosen, here, id)
+	if err != nil {
+		return err
+	}
+	if err := printTable(os.Stdout, outcomes, most, s.details); err != nil {
+		return err
+	}
+	limits := outcome{"ceilings", map[string][]figures{"machine": {{
+		"loopback_mb_per_second": most.Loopback, "write_mb_per_second": most.Write, "sendfile_mb_per_second": most.Sendfile,
+	}}}}
+	if err := s.remember(limits, here, id); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d scenarios failed", failed, len(chosen))
+	}
+	return nil
+}
+
+// measureAll measures scenario by scenario. One that fails does not end the
+// others; it counts them.
+func (s *settings) measureAll(ctx context.Context, chosen []scenario, here machine, id string) (outcomes []outcome, failed int, err error) {
+	for _, sc := range chosen {
+		if ctx.Err() != nil {
+			return outcomes, failed, nil
+		}
+		o, err := s.measure(ctx, sc)
+		if err != nil {
+			failed++
+			fmt.Fprintln(os.Stderr, "scenarios:", err)
+		}
+		outcomes = append(outcomes, o)
+		if err := s.remember(o, here, id); err != nil {
+			return outcomes, failed, err
+		}
+	}
+	return outcomes, failed, nil
+}
+
+func choose(s settings) ([]scenario, error) {
+	pattern, err := regexp.Compile(s.names)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(s.starter.Command) == 0:
+		return nil, errors.New("name the command that starts clusters with -kafka or $KAFKA")
+	case s.only != "" && s.only != tidemark && s.only != kafka:
+		return nil, fmt.Errorf("-only is %s or %s, not %q", tidemark, kafka, s.only)
+	}
+	var out []scenario
+	for _, sc := range scenarios {
+		if pattern.MatchString(sc.name) {
+			out = append(out, sc)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no scenario matches %q; -list lists them", s.names)
+	}
+	return out, nil
+}
+
+// order returns who runs first in a pair: they take turns.
+func order(pair int, only string) []string {
+	both := []string{kafka, tidemark}
+	if pair%2 == 1 {
+		slices.Reverse(both)
+	}
+	return slices.DeleteFunc(both, func(system string) bool { return only != "" && system != only })
+}
+
+// measure runs all pairs of a scenario.
+func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
+	o := outcome{sc.name, map[string][]figures{}}
+	if sc.peak && s.kafkaPeak == 0 {
+		at := slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == peakOf })
+		f, err := s.once(ctx, scenarios[at], kafka)
+		if err != nil {
+			return o, fmt.Errorf("find the peak of Apache Kafka: %w", err)
+		}
+		s.kafkaPeak = f["records_per_second"]
+	}
+	for pair := range s.pairs {
+		for _, system := range order(pair, s.only) {
+			f, err := s.once(ctx, sc, system)
+			if err != nil {
+				return o, fmt.Errorf("%s on %s, pair %d: %w", sc.name, system, pair+1, err)
+			}
+			o.runs[system] = append(o.runs[system], f)
+			fmt.Fprintf(os.Stderr, "%s %d/%d %s:%s\n", sc.name, pair+1, s.pairs, system, brief(f))
+		}
+	}
+	return o, nil
+}
+
+// once runs a scenario on a fresh cluster of one system.
+func (s *settings) once(ctx context.Context, sc scenario, system string) (f figures, err error) {
+	binary, set := "", []string(nil)
+	if system == tidemark {
+		binary, set = s.binary, s.set
+	}
+	cluster, err := s.starter.Start(binary, sc.nodes, set...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if stop := cluster.Stop(); err == nil {
+			err = stop
+		}
+	}()
+	return sc.run(ctx, &bed{Rig: cluster, s: *s, peak: s.kafkaPeak})
+}
+
+// brief tells what a run measured in the order of the table.
+func brief(f figures) string {
+	out := ""
+	for _, m := range metrics {
+		if v, ok := f[m.name]; ok {
+			out += " " + m.name + "=" + round(v)
+		}
+	}
+	return out
+}
+
+// remember appends an outcome to the history.
+func (s *settings) remember(o outcome, here machine, commit string) error {
+	if s.history == "" {
+		return nil
+	}
+	var entries []entry
+	for _, system := range []string{tidemark, kafka, "machine"} {
+		if runs := o.runs[system]; len(runs) > 0 {
+			entries = append(entries, entry{
+				Date: time.Now().UTC().Truncate(time.Second), Commit: commit, Scenario: o.scenario, System: system, MB: s.megs,
+				Seconds: s.duration.Seconds(), Figures: medians(runs), Runs: runs, Machine: here,
+			})
+		}
+	}
+	return appendHistory(s.history, entries)
+}

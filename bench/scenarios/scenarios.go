@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-log/tidemark/bench/load"
+	"github.com/tidemark-log/tidemark/bench/proc"
+)
+
+// scenario is a load, the same for both systems.
+type scenario struct {
+	name  string
+	about string
+	nodes int
+	peak  bool // needs Kafka's peak first
+	run   func(context.Context, *bed) (figures, error)
+}
+
+// peakOf names the scenario whose rate on Apache Kafka is its peak.
+const peakOf = "produce-1k-rf3-acks-all"
+
+// scenarios is the table of all.
+var scenarios = []scenario{
+	{"produce-1k-rf1-acks-1", "peak produce, 1 KiB, one broker, acks=1", 1, false, peakProduce(1024, 1, "1")},
+	{"produce-1k-rf1-acks-all", "peak produce, 1 KiB, one broker, acks=all", 1, false, peakProduce(1024, 1, "all")},
+	{"produce-1k-rf3-acks-1", "peak produce, 1 KiB, three replicas, acks=1", 3, false, peakProduce(1024, 3, "1")},
+	{peakOf, "peak produce, 1 KiB, three replicas, acks=all", 3, false, peakProduce(1024, 3, "all")},
+	{"produce-100-rf1-acks-1", "peak produce, 100 B, one broker, acks=1", 1, false, peakProduce(100, 1, "1")},
+	{"produce-100-rf1-acks-all", "peak produce, 100 B, one broker, acks=all", 1, false, peakProduce(100, 1, "all")},
+	{"produce-100-rf3-acks-1", "peak produce, 100 B, three replicas, acks=1", 3, false, peakProduce(100, 3, "1")},
+	{"produce-100-rf3-acks-all", "peak produce, 100 B, three replicas, acks=all", 3, false, peakProduce(100, 3, "all")},
+	{"consume-hot", "one reader reads what was just written, three replicas", 3, false, consumeHot},
+	{"fan-out-8", "eight readers read along with one producer at its peak, three replicas", 3, false, fanOut},
+	{"latency-1000", "1,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(1000)},
+	{"latency-20000", "20,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(20_000)},
+	{"latency-half-peak", "half of what Apache Kafka takes at its peak, else as above", 3, true, latencyAtHalfPeak},
+	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, false, connections},
+	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, false, idlePartitions},
+	{"catch-up", "a follower lost its replicas and gets them again", 3, false, catchUp},
+}
+
+func peakLoad(size, rf int, acks string) load.Options {
+	return load.Options{ReplicationFactor: rf, Producers: 2, RecordBytes: size, Acks: acks, Linger: 5 * time.Millisecond}
+}
+
+// records is how many of the size the flag -mb asks for; small ones a fifth of it.
+func (s settings) records(size int) int64 {
+	n := int64(s.megs) * 1_000_000 / int64(size)
+	if size < 512 {
+		n /= 5
+	}
+	return max(n, 100)
+}
+
+// peakProduce sends as fast as it goes, after a warm-up of a tenth.
+func peakProduce(size, rf int, acks string) func(context.Context, *bed) (figures, error) {
+	return func(ctx context.Context, b *bed) (figures, error) {
+		o := peakLoad(size, rf, acks)
+		if err := b.create(ctx, o); err != nil {
+			return nil, err
+		}
+		o.Records = b.s.records(size) / 10
+		if _, err := b.load(ctx, o); err != nil {
+			return nil, err
+		}
+		o.Records = b.s.records(size)
+		f, err := b.load(ctx, o)
+		for _, name := range []string{"produce_p50_ms", "produce_p99_ms", "produce_p999_ms", "produce_max_ms"} {
+			delete(f, name) // at full speed it is the time in the client's own queue
+		}
+		return f, err
+	}
+}
+
+func consumeHot(ctx context.Context, b *bed) (figures, error) {
+	o := peakLoad(1024, 3, "all")
+	if err := b.create(ctx, o); err != nil {
+		return nil, err
+	}
+	o.Records = b.s.records(1024)
+	if _, err := b.load(ctx, o); err != nil {
+		return nil, err
+	}
+	return b.load(ctx, load.Options{Consumers: 1, Records: o.Records})
+}
+
+func fanOut(ctx context.Context, b *bed) (figures, error) {
+	o := peakLoad(1024, 3, "all")
+	if err := b.create(ctx, o); err != nil {
+		return nil, err
+	}
+	o.Producers, o.Consumers, o.Records, o.InFlight = 1, 8, b.s.records(1024)/4, 10_000
+	return b.load(ctx, o)
+}
+
+// latencyAt sends at a rate, a fifth of the time for warming up.
+func latencyAt(rate float64) func(context.Context, *bed) (figures, error) {
+	return func(ctx context.Context, b *bed) (figures, error) {
+		o := load.Options{ReplicationFactor: 3, Producers: 1, Consumers: 1, Rate: rate, Duration: b.s.duration * 5 / 4, Warmup: b.s.duration / 4}
+		if err := b.create(ctx, o); err != nil {
+			return nil, err
+		}
+		return b.load(ctx, o)
+	}
+}
+
+func latencyAtHalfPeak(ctx context.Context, b *bed) (figures, error) {
+	if b.peak <= 0 {
+		return nil, errors.New("the peak of Apache Kafka is not known: name it with -kafka-peak")
+	}
+	return latencyAt(b.peak/2)(ctx, b)
+}
+
+func connections(ctx context.Context, b *bed) (figures, error) {
+	o := load.Options{
+		ReplicationFactor: 3, Partitions: 12, Producers: 500, RecordBytes: 100, InFlight: 1, Pinned: true,
+		Duration: b.s.duration * 5 / 4, Warmup: b.s.duration / 4,
+	}
+	if err := b.create(ctx, o); err != nil {
+		return nil, err
+	}
+	return b.load(ctx, o)
+}
+
+// settle is how long a cluster is left alone before idling is measured.
+const settle = 5 * time.Second
+
+func idlePartitions(ctx context.Context, b *bed) (figures, error) {
+	start := time.Now()
+	if err := b.create(ctx, load.Options{ReplicationFactor: 3, Partitions: b.s.idle}); err != nil {
+		return nil, err
+	}
+	created := time.Since(start)
+	if err := pause(ctx, settle); err != nil {
+		return nil, err
+	}
+	spent, took, err := b.during(func() error { return pause(ctx, b.s.duration) })
+	if err != nil {
+		return nil, err
+	}
+	f := costs(spent, took)
+	f["seconds"] = created.Seconds() // until all are led and in sync
+	return f, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// lost is the node whose replicas are wiped.
+const lost = 3
+
+// catchUp kills a node, removes its replicas of the topic, starts it again and
+// measures until they are in the ISR, the start of the node included.
+func catchUp(ctx context.Context, b *bed) (figures, error) {
+	o := peakLoad(1024, 3, "all")
+	o.Topic, o.Partitions, o.Records = "load", 6, b.s.records(1024)
+	if err := b.create(ctx, o); err != nil {
+		return nil, err
+	}
+	if _, err := b.load(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := b.Kill(lost); err != nil {
+		return nil, err
+	}
+	if err := load.AwaitInSync(ctx, b.Brokers[:lost-1], o.Topic, 0, o.Partitions*2); err != nil {
+		return nil, err
+	}
+	n, err := b.Wipe(lost, o.Topic)
+	if err == nil && n != o.Partitions {
+		err = fmt.Errorf("%d replicas of %d were wiped", n, o.Partitions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.rejoin(ctx, o)
+}
+
+func (b *bed) rejoin(ctx context.Context, o load.Options) (figures, error) {
+	nodes, err := b.Processes()
+	if err != nil {
+		return nil, err
+	}
+	delete(nodes, lost)
+	var others []int
+	for _, pid := range nodes {
+		others = append(others, pid)
+	}
+	before, err := proc.Take(others...)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	if err := b.Restart(lost); err != nil {
+		return nil, err
+	}
+	if err := load.AwaitInSync(ctx, b.Brokers, o.Topic, o.Partitions*3, o.Partitions*3); err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	all, err := b.pids()
+	if err != nil {
+		return nil, err
+	}
+	after, err := proc.Take(all...)
+	if err != nil {
+		return nil, err
+	}
+	spent := after.Since(before)
+	f := costs(spent, took)
+	bytes := o.Records * int64(o.RecordBytes)
+	f["seconds"], f["mb_per_second"] = took.Seconds(), mb(bytes)/took.Seconds()
+	perWork(f, spent.CPU, o.Records, bytes)
+	return f, nil
+}

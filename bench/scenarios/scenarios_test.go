@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-log/tidemark/bench/ceiling"
+	"github.com/tidemark-log/tidemark/bench/load"
+	"github.com/tidemark-log/tidemark/bench/proc"
+)
+
+func TestTheMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
+	list := []float64{9, 1, 5}
+	if got := median(list); got != 5 || !slices.Equal(list, []float64{9, 1, 5}) {
+		t.Errorf("%v of %v", got, list)
+	}
+	if got := median([]float64{4, 1, 2, 100}); got != 3 {
+		t.Errorf("%v", got)
+	}
+	if got := median(nil); !math.IsNaN(got) {
+		t.Errorf("%v", got)
+	}
+}
+
+// The second pair ran while the machine was busy: both were slow, and the ratio
+// does not see it.
+func TestRatiosAreTakenPairByPair(t *testing.T) {
+	ours := []figures{{"x": 300}, {"x": 30}, {"x": 330}}
+	theirs := []figures{{"x": 100}, {"x": 10}, {"x": 100}}
+	got, ok := compare(ours, theirs, "x")
+	if !ok || got.median != 3 || got.least != 3 || math.Abs(got.most-3.3) > 1e-9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPairsWithoutBothFiguresAreLeftOut(t *testing.T) {
+	got, ok := compare([]figures{{"x": 3}, {}, {"x": 8}, {"x": 1}}, []figures{{"x": 0}, {"x": 1}, {"x": 2}}, "x")
+	if !ok || got != (ratio{4, 4, 4}) {
+		t.Errorf("%+v", got)
+	}
+	if _, ok := compare([]figures{{"x": 3}}, nil, "x"); ok {
+		t.Error("one system alone has a ratio")
+	}
+}
+
+func TestMediansHoldEveryFigureOfAnyRun(t *testing.T) {
+	got := medians([]figures{{"a": 1, "b": 7}, {"a": 3}, {"a": 2}})
+	if len(got) != 2 || got["a"] != 2 || got["b"] != 7 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSystemsTakeTurnsToBeFirst(t *testing.T) {
+	if a, b := order(0, ""), order(1, ""); !slices.Equal(a, []string{kafka, tidemark}) || !slices.Equal(b, []string{tidemark, kafka}) {
+		t.Errorf("%v, then %v", a, b)
+	}
+	if got := order(1, kafka); !slices.Equal(got, []string{kafka}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestTheTableShowsMediansAndRatios(t *testing.T) {
+	var b strings.Builder
+	err := printTable(&b, []outcome{
+		{"produce", map[string][]figures{tidemark: {{"mb_per_second": 200, "cores": 0.5}, {"mb_per_second": 220, "cores": 0.5}}, kafka: {{"mb_per_second": 100, "cores": 2}, {"mb_per_second": 55, "cores": 1}}}},
+		{"idle", map[string][]figures{tidemark: {{"cores": 0.03, "rss_mb": 60}}}},
+	}, ceiling.Ceilings{Loopback: 4321, Write: 2000, Sendfile: 3.5}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `
+scenario  figure                  better  tidemark  kafka  ratio  of pairs
+produce   mb_per_second           higher  210       77.5   3.00   2.00..4.00
+          cores                   lower   0.500     1.500  0.38   0.25..0.50
+idle      cores                   lower   0.030     -      -      -
+machine   loopback_mb_per_second  higher  4321
+          write_mb_per_second     higher  2000
+          sendfile_mb_per_second  higher  3.500
+`
+	if got := "\n" + b.String(); got != want {
+		t.Errorf("%s\nwant%s", got, want)
+	}
+}
+
+// A figure that the table does not know would be measured and never seen.
+func TestEveryFigureOfAClusterIsInTheTable(t *testing.T) {
+	var names []string
+	for _, m := range metrics {
+		names = append(names, m.name)
+	}
+	f := costs(proc.Sample{}, time.Second)
+	perWork(f, 1, 1, 1)
+	latencies(f, "produce", &load.Latency{})
+	latencies(f, "end_to_end", &load.Latency{})
+	for name := range f {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is in no row", name)
+		}
+	}
+}
+
+func TestWorkIsDividedByWhatWasMoved(t *testing.T) {
+	f := figures{}
+	perWork(f, 2*time.Second, 1000, 500_000_000)
+	if f["cpu_us_per_record"] != 2000 || f["cpu_s_per_gb"] != 4 {
+		t.Errorf("%v", f)
+	}
+}
+
+func TestScenariosHaveNamesOfTheirOwnAndThePeakIsOne(t *testing.T) {
+	seen := map[string]bool{}
+	for _, sc := range scenarios {
+		if seen[sc.name] || sc.about == "" || sc.nodes == 0 {
+			t.Errorf("%+v", sc)
+		}
+		seen[sc.name] = true
+	}
+	if !seen[peakOf] {
+		t.Errorf("%s is not in the table", peakOf)
+	}
+}
+
+func TestScenariosAreChosenByExpression(t *testing.T) {
+	s := settings{names: "^latency-", only: kafka}
+	if _, err := choose(s); err == nil {
+		t.Error("nothing starts clusters")
+	}
+	s.starter.Command = []string{"kafka"}
+	if got, err := choose(s); err != nil || len(got) != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, names := range []string{"nothing", "("} {
+		s.names = names
+		if _, err := choose(s); err == nil {
+			t.Errorf("%q was accepted", names)
+		}
+	}
+}
+
+func TestTheHistoryGrowsByLines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history.jsonl")
+	s := settings{history: file, megs: 10, duration: time.Second}
+	o := outcome{"produce", map[string][]figures{tidemark: {{"cores": 1}, {"cores": 3}}, kafka: {{"cores": 4}}}}
+	for range 2 {
+		if err := s.remember(o, machine{CPUs: 2}, "abc"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	var e entry
+	if err := json.Unmarshal([]byte(lines[2]), &e); err != nil || len(lines) != 4 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	if e.System != tidemark || e.Commit != "abc" || e.Figures["cores"] != 2 || len(e.Runs) != 2 || e.Machine.CPUs != 2 || e.MB != 10 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestFieldsOfProcAreFoundByName(t *testing.T) {
+	if got := field("processor\t: 0\nmodel name\t: Fast CPU: 2\nmodel name\t: other\n", "model name"); got != "Fast CPU: 2" {
+		t.Errorf("%q", got)
+	}
+}

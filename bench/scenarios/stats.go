@@ -1,0 +1,83 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// figures are what one run measured, by the names of metrics.
+type figures map[string]float64
+
+// metric is a figure as it is shown.
+type metric struct {
+	name   string
+	higher bool // is better
+	detail bool // is shown when asked for
+}
+
+// metrics are all figures in the order of the table.
+var metrics = []metric{
+	{"mb_per_second", true, false}, {"records_per_second", true, false}, {"read_mb_per_second", true, false}, {"seconds", false, false},
+	{"produce_p50_ms", false, false}, {"produce_p99_ms", false, false}, {"produce_p999_ms", false, false}, {"produce_max_ms", false, true},
+	{"end_to_end_p50_ms", false, false}, {"end_to_end_p99_ms", false, false}, {"end_to_end_p999_ms", false, false},
+	{"end_to_end_max_ms", false, true}, {"lateness_p99_ms", false, false},
+	{"cpu_s_per_gb", false, false}, {"cpu_us_per_record", false, true}, {"cores", false, false}, {"client_cores", false, true},
+	{"rss_mb", false, true}, {"peak_rss_mb", false, false}, {"io_read_mb", false, true}, {"io_written_mb", false, true},
+	{"disk_written_mb", false, true}, {"switches_per_second", false, true},
+}
+
+// median is NaN without values. It leaves the list as it is.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(list))
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}
+
+// column returns one figure of all runs that have it.
+func column(runs []figures, name string) []float64 {
+	var out []float64
+	for _, r := range runs {
+		if v, ok := r[name]; ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// medians returns the median of each figure.
+func medians(runs []figures) figures {
+	out := figures{}
+	for _, r := range runs {
+		for name := range r {
+			if _, ok := out[name]; !ok {
+				out[name] = median(column(runs, name))
+			}
+		}
+	}
+	return out
+}
+
+// ratio is how two systems compare in one figure.
+type ratio struct{ median, least, most float64 }
+
+// compare divides ours by theirs pair by pair, so that what disturbed the machine
+// for a while disturbed both. Pairs without both figures are left out.
+func compare(ours, theirs []figures, name string) (ratio, bool) {
+	var all []float64
+	for i := range min(len(ours), len(theirs)) {
+		o, ok := ours[i][name]
+		t, also := theirs[i][name]
+		if ok && also && t != 0 {
+			all = append(all, o/t)
+		}
+	}
+	if len(all) == 0 {
+		return ratio{}, false
+	}
+	return ratio{median(all), slices.Min(all), slices.Max(all)}, true
+}
