@@ -144,6 +144,10 @@ func (s *Set) sweep(t *seat) error {
 		if m == nil || m.p == nil || m.round == s.round {
 			continue
 		}
+		if m.leads() {
+			// It may have committed and answered in the step that took it away.
+			p.highest = max(p.highest, m.now.marks.LEO)
+		}
 		m.p = nil
 		s.touch(p)
 		if t.image == nil || hosts(t.image, p.id, t.id) {
