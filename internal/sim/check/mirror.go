@@ -95,7 +95,8 @@ type mirror struct {
 	stopped How
 	compare bool
 	removed bool // the metadata took the replica away since the life ended
-	rounds  int  // truncations in one leader epoch
+	ends    map[model.Epoch]span
+	rounds  int // truncations in one leader epoch
 	reads   []*node
 	unread  bool // the last look at the log failed: the disk is broken
 }

@@ -33,6 +33,15 @@ func (QuorumSuperset) Name() string { return "QuorumSuperset" }
 // Name is KnowledgeSoundness.
 func (KnowledgeSoundness) Name() string { return "KnowledgeSoundness" }
 
+// Name is HeardInEpoch.
+func (HeardInEpoch) Name() string { return "HeardInEpoch" }
+
+// Name is UnfencedInformed.
+func (UnfencedInformed) Name() string { return "UnfencedInformed" }
+
+// Name is MovedWhole.
+func (MovedWhole) Name() string { return "MovedWhole" }
+
 // Name is ControllerState.
 func (ControllerState) Name() string { return "ControllerState" }
 

@@ -306,7 +306,7 @@ func (s *Set) lookAtReplica(m *mirror, r Replica) error {
 	} else {
 		m.was = m.now
 	}
-	m.now = look(r)
+	m.looked(look(r))
 	gone, err := s.follow(m, s.freshFn)
 	if err != nil {
 		return err
