@@ -113,6 +113,10 @@ var around = []mutant{
 		"	if err := d.fs.Remove(name); err != nil {\n		return false, err\n	}\n", ""),
 	shell("R8.21", "recovery trusts every segment", storageDir+"recover.go",
 		"	if !r.clean {\n", "	if false {\n"),
+	{"I10", "metadata that is known ends an open proposal, and answers do not wait for it", []edit{
+		{core + "roles.go", "	newer := in.PartitionEpoch > p.partitionEpoch\n", "	newer := in.PartitionEpoch >= p.partitionEpoch\n"},
+		{replicasDir + "isr.go", "if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {", "if false {"},
+	}, nil},
 	shell("R9.1", "consumers read to the log end", core+"fetch.go",
 		"	bound, pos := p.hw, p.hwPos\n", "	bound, pos := p.leo, p.leoPos\n"),
 }

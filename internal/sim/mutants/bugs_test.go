@@ -92,5 +92,8 @@ var unseen = map[string]string{
 	"R6.12 every restart is unclean":                              "the last known leader is elected instead, and has lost nothing",
 	"R8.12 epochs are never made durable":                         "recovery reads them again from the batches",
 	"R8.12 epochs are made durable after the bytes":               "recovery reads them again from the batches",
+	"R9.2 a reader past the HW is out of range":                   "it is answered, without records, when its time is up",
+	"R6.14 a second life is registered while the first is alive":  "a simulated machine runs one process of a broker",
+	"I10 metadata that is known already ends an open proposal":    "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
 	"R9.4 a preferred replica may lack the offset":                "simulated brokers have no racks",
 }

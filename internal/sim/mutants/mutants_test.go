@@ -67,6 +67,11 @@ func TestWhatIsSaidOfMutantsIsOfMutants(t *testing.T) {
 			t.Errorf("there is no mutant %q", key)
 		}
 	}
+	for key := range aims {
+		if !known[key] {
+			t.Errorf("there is no mutant %q", key)
+		}
+	}
 	for _, b := range bugs {
 		for _, key := range b.mutants {
 			if !known[key] {

@@ -16,7 +16,7 @@ const (
 
 // line is what is known of one mutant, as the table in docs/proof.md says it.
 type line struct {
-	cores, seeds, invariant, seconds string
+	cores, aim, seeds, invariant, seconds string
 }
 
 // report is the table: what this run found out, and what earlier ones did.
@@ -33,13 +33,13 @@ func readReport() (*report, error) {
 	r := &report{lines: map[string]*line{}}
 	for _, row := range strings.Split(string(text), "\n") {
 		f := strings.Split(row, "|")
-		if len(f) != 8 {
+		if len(f) != 9 {
 			continue
 		}
 		for i := range f {
 			f[i] = strings.TrimSpace(f[i])
 		}
-		r.lines[f[1]+" "+f[2]] = &line{cores: f[3], seeds: f[4], invariant: f[5], seconds: f[6]}
+		r.lines[f[1]+" "+f[2]] = &line{cores: f[3], aim: f[4], seeds: f[5], invariant: f[6], seconds: f[7]}
 	}
 	return r, nil
 }
@@ -71,10 +71,10 @@ func (r *report) write() error {
 // String is the tables in markdown.
 func (r *report) String() string {
 	var b strings.Builder
-	b.WriteString("\n| rule | mutant | own room | seeds | invariant | seconds |\n|---|---|---|---:|---|---:|\n")
+	b.WriteString("\n| rule | mutant | own room | faults | seeds | invariant | seconds |\n|---|---|---|---|---:|---|---:|\n")
 	for _, m := range all() {
 		l := r.line(m)
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", m.rule, m.name, l.cores, l.seeds, l.invariant, l.seconds)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", m.rule, m.name, l.cores, l.aim, l.seeds, l.invariant, l.seconds)
 	}
 	b.WriteString("\nThe bug classes of Kafka's history, and the mutants that bring each back:\n\n| bug | what | mutants, or why none |\n|---|---|---|\n")
 	for _, bug := range bugs {

@@ -22,12 +22,18 @@ type workshop struct {
 	shipped, patched string            // programs
 	tests            map[string]string // the patched tests of packages
 	list             string            // of the patched files
-	broke            map[uint64]string // what broke in the shipped program, by seed; empty when all was well
+	broke            map[plan]string   // what broke in the shipped program; empty when all was well
+}
+
+// plan names a plan: a seed, and the family of faults that it draws from.
+type plan struct {
+	aim  string
+	seed uint64
 }
 
 func newWorkshop(t *testing.T) *workshop {
 	began := time.Now()
-	w := &workshop{list: overlay(t), tests: map[string]string{}, broke: map[uint64]string{}}
+	w := &workshop{list: overlay(t), tests: map[string]string{}, broke: map[plan]string{}}
 	dir := t.TempDir()
 	w.shipped, w.patched = filepath.Join(dir, "shipped"), filepath.Join(dir, "patched")
 	if *seeds > 0 {
@@ -88,9 +94,9 @@ const patience = 90 * time.Second
 // simulate runs seeds in worker processes and has each line seen, until see says
 // false. A worker that dies or hangs has failed with the seed that it was at, and
 // the next one goes on behind it.
-func simulate(binary string, number int, from, to uint64, see func(sim.Line) bool) error {
+func simulate(binary string, number int, aim string, from, to uint64, see func(sim.Line) bool) error {
 	for from < to {
-		next, ended, how, err := work(binary, number, from, to, see)
+		next, ended, how, err := work(binary, number, aim, from, to, see)
 		if err != nil || ended || next >= to {
 			return err
 		}
@@ -104,10 +110,14 @@ func simulate(binary string, number int, from, to uint64, see func(sim.Line) boo
 
 // work runs one worker process. It returns the seed that comes next, whether see
 // ended it, and else how it ended itself.
-func work(binary string, number int, from, to uint64, see func(sim.Line) bool) (next uint64, ended bool, how string, err error) {
+func work(binary string, number int, aim string, from, to uint64, see func(sim.Line) bool) (next uint64, ended bool, how string, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "sim", "--worker", "--from", strconv.FormatUint(from, 10), "--seeds", strconv.FormatUint(to-from, 10))
+	args := []string{"sim", "--worker", "--from", strconv.FormatUint(from, 10), "--seeds", strconv.FormatUint(to-from, 10)}
+	if aim != "" {
+		args = append(args, "--faults", aim)
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.WaitDelay, cmd.Env = time.Second, as(number)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -140,31 +150,31 @@ func work(binary string, number int, from, to uint64, see func(sim.Line) bool) (
 	return next, ended, how, nil
 }
 
-// survived says whether the shipped program survives a seed.
-func (w *workshop) survived(t *testing.T, seed uint64) bool {
-	if _, ok := w.broke[seed]; !ok {
-		simulate(w.shipped, 0, seed, seed+1, func(l sim.Line) bool {
-			w.broke[seed] = l.Invariant
+// survived says whether the shipped program survives a plan.
+func (w *workshop) survived(t *testing.T, p plan) bool {
+	if _, ok := w.broke[p]; !ok {
+		simulate(w.shipped, 0, p.aim, p.seed, p.seed+1, func(l sim.Line) bool {
+			w.broke[p] = l.Invariant
 			return false
 		})
-		if w.broke[seed] != "" {
-			t.Logf("seed %d breaks %s in the shipped program", seed, w.broke[seed])
+		if w.broke[p] != "" {
+			t.Logf("seed %d %s breaks %s in the shipped program", p.seed, p.aim, w.broke[p])
 		}
 	}
-	return w.broke[seed] == ""
+	return w.broke[p] == ""
 }
 
 // mustBeFound simulates seeds of the mutant until one breaks that the shipped
 // program survives, and fails if none does.
 func (w *workshop) mustBeFound(t *testing.T, number int, m mutant, l *line) {
-	began, ran := time.Now(), uint64(0)
+	began, ran, aim := time.Now(), uint64(0), aims[m.key()]
 	var found *sim.Line
-	err := simulate(w.patched, number, 1, 1+m.seeds(), func(s sim.Line) bool {
+	err := simulate(w.patched, number, aim, 1, 1+m.seeds(), func(s sim.Line) bool {
 		ran++
 		if ran%1000 == 0 {
 			t.Logf("%d seeds, %v", ran, time.Since(began).Round(time.Second))
 		}
-		if s.Invariant == "" || !w.survived(t, s.Seed) {
+		if s.Invariant == "" || !w.survived(t, plan{aim, s.Seed}) {
 			return true
 		}
 		found = &s
@@ -174,7 +184,7 @@ func (w *workshop) mustBeFound(t *testing.T, number int, m mutant, l *line) {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
-	l.seconds = strconv.FormatFloat(took.Seconds(), 'f', 1, 64)
+	l.aim, l.seconds = aim, strconv.FormatFloat(took.Seconds(), 'f', 1, 64)
 	if found != nil {
 		l.seeds, l.invariant = strconv.FormatUint(found.Seed, 10), found.Invariant
 		t.Logf("seed %d: %.300s; %v", found.Seed, found.Error, took.Round(time.Millisecond))
