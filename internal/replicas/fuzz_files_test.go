@@ -234,6 +234,9 @@ func recordsOf(l *storage.Log, from model.Offset) (out []string, err error) {
 		if err != nil {
 			return out, err
 		}
+		if s.Len == 0 {
+			return out, fmt.Errorf("nothing at %d of [%d, %d)", at, l.Start(), l.LEO())
+		}
 		b := make([]byte, s.Len)
 		_, err = s.File.ReadAt(b, s.Pos)
 		s.Release()
