@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-start
+.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-all bench-start
 
 # One static binary in bin/.
 build:
@@ -60,6 +60,10 @@ failover: build
 # Peak produce and consume beside Apache Kafka; KAFKA names the command that starts clusters of it.
 bench: build
 	go run ./bench/peak -binary bin/tidemark
+
+# Every scenario beside Apache Kafka in alternating pairs, more than an hour; BENCH takes flags of bench/scenarios.
+bench-all: build
+	go run ./bench/scenarios -binary bin/tidemark $(BENCH)
 
 # How soon a cluster is of use, and what it costs idle.
 bench-start: build

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -93,6 +94,34 @@ func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 	if got.Read != 1 || c.read != 2 || got.EndToEnd.Max < 2998 || got.EndToEnd.Max > 3002 || got.ReadBytes != 1024 {
 		t.Errorf("read %d of %d, %+v", got.Read, c.read, got.EndToEnd)
 	}
+}
+
+func TestNoMoreRecordsAreUnderWayThanSlots(t *testing.T) {
+	var s slots
+	s.init(3)
+	const records = 10_000
+	taken := make(chan int64, records)
+	go func() {
+		for n := range int64(records) {
+			s.await(t.Context(), n)
+			taken <- n
+		}
+		close(taken)
+	}()
+	back := int64(0)
+	for n := range taken {
+		if n-back >= 3 {
+			t.Fatalf("record %d has a slot, %d were given back", n, back)
+		}
+		if n%3 == 2 || n == records-1 {
+			for ; back <= n; back++ {
+				s.release()
+			}
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	s.await(stopped, records+3) // a fourth, and nothing is given back any more
 }
 
 func TestContradictingOptionsAreRefused(t *testing.T) {

@@ -99,7 +99,7 @@ func (o *Options) producing() []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(o.Brokers...), kgo.RequiredAcks(acks[o.Acks]), kgo.ProducerLinger(o.Linger),
 		kgo.ProducerBatchMaxBytes(int32(o.BatchBytes)), kgo.ProducerBatchCompression(codecs[o.Compression]),
-		kgo.MaxBufferedRecords(o.InFlight), kgo.UnknownTopicRetries(-1),
+		kgo.MaxBufferedRecords(o.InFlight + 1), kgo.UnknownTopicRetries(-1),
 	}
 	if o.Acks != "all" {
 		opts = append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(5))

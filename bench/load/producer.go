@@ -20,6 +20,7 @@ type producer struct {
 	records   int64    // to send; 0: until the duration is over
 	noise     []byte
 	pool      sync.Pool
+	slots     slots // of a closed loop
 
 	latencies, lateness histogram
 	acked, measured     int64
@@ -33,6 +34,7 @@ func (r *run) newProducer(i int, noise []byte) (*producer, error) {
 		return nil, err
 	}
 	p := &producer{run: r, client: cl, noise: noise, partition: int32(i % r.o.Partitions), latencies: newHistogram(), lateness: newHistogram()}
+	p.slots.init(int64(r.o.InFlight))
 	if r.o.Rate > 0 {
 		p.plan = schedules(r.o.Rate, r.o.Producers)[i]
 	}
@@ -45,9 +47,10 @@ func (r *run) newProducer(i int, noise []byte) (*producer, error) {
 // send sends everything and waits for the last acknowledgement.
 func (p *producer) send(ctx context.Context) error {
 	for n := int64(0); (p.o.Records == 0 || n < p.records) && ctx.Err() == nil; n++ {
-		intended := p.since()
-		if p.o.Rate > 0 {
-			intended = p.plan.at(n)
+		intended := p.plan.at(n)
+		if p.o.Rate == 0 {
+			p.slots.await(ctx, n)
+			intended = p.since()
 		}
 		if p.o.Duration > 0 && intended >= p.o.Duration {
 			break
@@ -89,6 +92,7 @@ func (p *producer) record(intended time.Duration) *kgo.Record {
 
 func (p *producer) acknowledged(r *kgo.Record, err error) {
 	now := p.since()
+	defer p.slots.release()
 	if err != nil {
 		if p.err == nil {
 			p.err = err

@@ -21,6 +21,9 @@ func schedules(rate float64, producers int) []schedule {
 
 // at is when record n, counted from 0, is meant to be sent.
 func (s schedule) at(n int64) time.Duration {
+	if s.rate == 0 {
+		return 0
+	}
 	return s.phase + time.Duration(float64(n)/s.rate*float64(time.Second))
 }
 

@@ -55,15 +55,23 @@ func (s settings) records(size int) int64 {
 	return max(n, 100)
 }
 
+// warm creates the topic and sends a tenth of a load at full speed, so that code is
+// compiled and buffers are made when the measurement begins.
+func (b *bed) warm(ctx context.Context, o load.Options) error {
+	if err := b.create(ctx, o); err != nil {
+		return err
+	}
+	first := peakLoad(max(o.RecordBytes, 100), o.ReplicationFactor, o.Acks)
+	first.Records, first.Consumers = b.s.records(first.RecordBytes)/10, min(o.Consumers, 1)
+	_, err := b.load(ctx, first)
+	return err
+}
+
 // peakProduce sends as fast as it goes, after a warm-up of a tenth.
 func peakProduce(size, rf int, acks string) func(context.Context, *bed) (figures, error) {
 	return func(ctx context.Context, b *bed) (figures, error) {
 		o := peakLoad(size, rf, acks)
-		if err := b.create(ctx, o); err != nil {
-			return nil, err
-		}
-		o.Records = b.s.records(size) / 10
-		if _, err := b.load(ctx, o); err != nil {
+		if err := b.warm(ctx, o); err != nil {
 			return nil, err
 		}
 		o.Records = b.s.records(size)
@@ -84,23 +92,26 @@ func consumeHot(ctx context.Context, b *bed) (figures, error) {
 	if _, err := b.load(ctx, o); err != nil {
 		return nil, err
 	}
+	if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records / 10}); err != nil {
+		return nil, err
+	}
 	return b.load(ctx, load.Options{Consumers: 1, Records: o.Records})
 }
 
 func fanOut(ctx context.Context, b *bed) (figures, error) {
 	o := peakLoad(1024, 3, "all")
-	if err := b.create(ctx, o); err != nil {
+	o.Producers, o.Consumers, o.Records, o.InFlight = 1, 8, b.s.records(1024)/4, 10_000
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
-	o.Producers, o.Consumers, o.Records, o.InFlight = 1, 8, b.s.records(1024)/4, 10_000
 	return b.load(ctx, o)
 }
 
 // latencyAt sends at a rate, a fifth of the time for warming up.
 func latencyAt(rate float64) func(context.Context, *bed) (figures, error) {
 	return func(ctx context.Context, b *bed) (figures, error) {
-		o := load.Options{ReplicationFactor: 3, Producers: 1, Consumers: 1, Rate: rate, Duration: b.s.duration * 5 / 4, Warmup: b.s.duration / 4}
-		if err := b.create(ctx, o); err != nil {
+		o := load.Options{ReplicationFactor: 3, Producers: 1, Consumers: 1, RecordBytes: 1024, Rate: rate, Duration: b.s.duration * 5 / 4, Warmup: b.s.duration / 4}
+		if err := b.warm(ctx, o); err != nil {
 			return nil, err
 		}
 		return b.load(ctx, o)
@@ -119,7 +130,7 @@ func connections(ctx context.Context, b *bed) (figures, error) {
 		ReplicationFactor: 3, Partitions: 12, Producers: 500, RecordBytes: 100, InFlight: 1, Pinned: true,
 		Duration: b.s.duration * 5 / 4, Warmup: b.s.duration / 4,
 	}
-	if err := b.create(ctx, o); err != nil {
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	return b.load(ctx, o)
