@@ -129,7 +129,7 @@ func (r *run) begin() {
 			r.cluster.Brokers = append(r.cluster.Brokers, r.brokerView(m))
 		}
 		if m.controller {
-			r.cluster.Controllers = append(r.cluster.Controllers, check.Controller{ID: m.id})
+			r.cluster.Controllers = append(r.cluster.Controllers, check.Controller{ID: m.id, Leads: model.NoEpoch})
 		}
 		w.start(m)
 	}
@@ -330,6 +330,10 @@ func (r *run) refresh(m *member) {
 			if c.Running {
 				c.Image = n.Image()
 				c.End = c.Image.End()
+				c.Leads = model.NoEpoch
+				if leader, epoch := n.Active(); leader == m.id {
+					c.Leads = epoch
+				}
 			}
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidemark-log/tidemark/internal/sim/workload"
 )
 
 // String is the action as a script has it.
@@ -106,7 +109,7 @@ func parseAction(f []string) (Action, error) {
 		return a, fmt.Errorf("there is no verb %q", f[1])
 	}
 	if len(f)-2 != want {
-		return a, fmt.Errorf("%s takes %d numbers", a.Verb, want)
+		return a, fmt.Errorf("%s takes so many numbers: %d", a.Verb, want)
 	}
 	var n [3]int64
 	for i, text := range f[2:] {
@@ -136,10 +139,38 @@ func (p *Plan) check() error {
 	case p.Length <= 0:
 		return fmt.Errorf("the script has no end: say for instance \"end 20s\"")
 	}
-	for _, a := range p.Actions {
-		if a.Node < 1 || a.Node > p.Nodes() || a.Verb.between() && (a.To < 1 || a.To > p.Nodes() || a.To == a.Node) {
-			return fmt.Errorf("%q: nodes run from 1 to %d", a, p.Nodes())
+	for _, name := range p.Workloads {
+		if workload.Named(name) == nil {
+			return fmt.Errorf("there is no workload %q", name)
 		}
+	}
+	for _, a := range p.Actions {
+		if err := p.checkAction(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plan) checkAction(a Action) error {
+	least, most := int64(0), int64(1)<<40
+	switch a.Verb {
+	case Skew:
+		least, most = -500_000, 500_000 // a clock that stands still would never see a deadline
+	case Jump:
+		least = -most
+	case Rot:
+		least, most = math.MinInt64, math.MaxInt64
+	case Loss:
+		most = 999 // more is a cut
+	}
+	switch {
+	case a.Node < 1 || a.Node > p.Nodes() || a.Verb.between() && (a.To < 1 || a.To > p.Nodes() || a.To == a.Node):
+		return fmt.Errorf("%q: nodes run from 1 to %d", a, p.Nodes())
+	case a.At < 0: // what comes after the end is not done: then all is mended
+		return fmt.Errorf("%q: times start with 0", a)
+	case a.N < least || a.N > most:
+		return fmt.Errorf("%q: the number runs from %d to %d", a, least, most)
 	}
 	return nil
 }

@@ -52,6 +52,8 @@ type Controller struct {
 	Running bool
 	Image   *image.Image // what was committed, as far as it knows; nil before the first
 	End     model.Offset // of its metadata log, committed
+	// Leads is the epoch in which it was elected and decides; -1 when it does not.
+	Leads model.Epoch
 }
 
 // How tells in which way a broker's process ended, hence what its disk may lack.

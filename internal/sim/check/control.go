@@ -295,6 +295,24 @@ func (BrokerEpochs) change(s *Set, p *part, old, is *image.Partition) string {
 	return ""
 }
 
+// OneControllerPerEpoch is R6.1: the quorum elects one controller for an epoch, so
+// a voter keeps its vote.
+type OneControllerPerEpoch struct{}
+
+// elects notes who decides in an epoch.
+func (s *Set) elects(k *Controller) error {
+	if s.deciders == nil {
+		s.deciders = map[model.Epoch]model.BrokerID{}
+	}
+	was, known := s.deciders[k.Leads]
+	s.deciders[k.Leads] = k.ID
+	if known && was != k.ID && s.rules.has(OneControllerPerEpoch{}) {
+		return &Violation{Invariant: OneControllerPerEpoch{}.Name(),
+			Text: fmt.Sprintf("controllers %d and %d both decide in epoch %d", was, k.ID, k.Leads)}
+	}
+	return nil
+}
+
 // MetadataViews is I18: see Set.told.
 type MetadataViews struct{}
 

@@ -51,6 +51,9 @@ func (ChangeSteps) Name() string { return "ChangeSteps" }
 // Name is BrokerEpochs.
 func (BrokerEpochs) Name() string { return "BrokerEpochs" }
 
+// Name is OneControllerPerEpoch.
+func (OneControllerPerEpoch) Name() string { return "OneControllerPerEpoch" }
+
 // Name is MetadataViews.
 func (MetadataViews) Name() string { return "MetadataViews" }
 

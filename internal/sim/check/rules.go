@@ -51,6 +51,7 @@ var table = []struct {
 	{BrokerEpochs{}, "I17", false, "the epochs of a broker rise, and only who is registered joins an ISR"},
 	{UnfencedInformed{}, "R6.15", false, "who is unfenced has read its own registration"},
 	{MovedWhole{}, "R6.16", false, "a reassignment is complete when all of its target is in the ISR"},
+	{OneControllerPerEpoch{}, "R6.1", false, "of each epoch of the quorum, one controller decides"},
 	{MetadataViews{}, "I18", false, "whoever knows a partition epoch knows the same state of the partition"},
 	{OneWriterPerEpoch{}, "I19", false, "of each leader epoch, at most one life of one broker appended"},
 	{LogMatching{}, "I20", false, "two replicas that hold an offset in the same epoch hold the same records up to it"},

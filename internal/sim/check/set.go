@@ -15,24 +15,25 @@ type Set struct {
 	rules ruleSet
 	own   []Invariant
 
-	seats   []*seat // in the order of Cluster.Brokers
-	parts   map[model.TopicIDPartition]*part
-	list    []*part // the same, in the order in which they came
-	touched []*part // changed by this step
-	stops   []stop
-	clients clients
-	broken  error     // what a visit found
-	cur     *seat     // whose replicas are visited
-	visited []*mirror // so far
-	same    bool      // they are those of the last visit
-	round   uint64    // of visits
-	visitFn func(Replica)
-	freshFn func(arrival) error
-	truth   *image.Image // the newest that a controller committed
-	views   map[viewOf]*image.Image
-	brokers map[incarnation]model.UUID
-	elr     bool
-	buf     []byte
+	seats    []*seat // in the order of Cluster.Brokers
+	parts    map[model.TopicIDPartition]*part
+	list     []*part // the same, in the order in which they came
+	touched  []*part // changed by this step
+	stops    []stop
+	clients  clients
+	broken   error     // what a visit found
+	cur      *seat     // whose replicas are visited
+	visited  []*mirror // so far
+	same     bool      // they are those of the last visit
+	round    uint64    // of visits
+	visitFn  func(Replica)
+	freshFn  func(arrival) error
+	truth    *image.Image // the newest that a controller committed
+	views    map[viewOf]*image.Image
+	brokers  map[incarnation]model.UUID
+	elr      bool
+	buf      []byte
+	deciders map[model.Epoch]model.BrokerID // controllers that decided, by epoch
 }
 
 // viewOf names who has a picture of the metadata.
@@ -170,7 +171,13 @@ func (s *Set) look(c *Cluster) error {
 		}
 	}
 	for i := range c.Controllers {
-		if k := &c.Controllers[i]; k.Running && k.Image != nil {
+		k := &c.Controllers[i]
+		if k.Running && k.Leads >= 0 {
+			if err := s.elects(k); err != nil {
+				return err
+			}
+		}
+		if k.Running && k.Image != nil {
 			if err := s.heard(viewOf{k.ID, true}, k.Image); err != nil {
 				return err
 			}

@@ -124,11 +124,7 @@ func (c *conn) transmit(b []byte) {
 	c.deliver(len(b), func(p *conn) {
 		switch {
 		case p.gone:
-			if !p.process.Machine.on {
-				c.fails(syscall.ETIMEDOUT) // nobody answers
-				return
-			}
-			c.refuse()
+			c.unanswered(sent)
 		case p.closed:
 			c.refuse()
 		case p.process.stage.now-sent > giveUp:
@@ -139,6 +135,22 @@ func (c *conn) transmit(b []byte) {
 			p.change.Raise()
 		}
 	})
+}
+
+// unanswered is what becomes of bytes for an end that is gone: they are refused if
+// its machine runs, and else sent again, until somebody refuses them or TCP has no
+// more patience.
+func (c *conn) unanswered(sent time.Duration) {
+	s := c.process.stage
+	switch {
+	case c.closed || c.err != nil:
+	case c.peer.process.Machine.on:
+		c.refuse()
+	case s.now-sent > giveUp:
+		c.fails(syscall.ETIMEDOUT)
+	default:
+		s.After(5*resend, func() { c.unanswered(sent) })
+	}
 }
 
 // segment is a part of a stream on its way.
