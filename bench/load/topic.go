@@ -72,8 +72,11 @@ func offsets(ctx context.Context, o Options) (map[int32]kgo.Offset, error) {
 		if err == nil {
 			err = list.Error()
 		}
+		if err != nil {
+			return err // perhaps of a broker that has yet to hear of the topic
+		}
 		list.Each(func(l kadm.ListedOffset) { out[l.Partition] = kgo.NewOffset().At(l.Offset) })
-		return err
+		return nil
 	})
 	return out, err
 }
