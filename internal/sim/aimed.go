@@ -113,7 +113,7 @@ func (d *drawing) deaf() {
 	if a == 0 {
 		return
 	}
-	late := 900*time.Millisecond + d.span(1200*time.Millisecond)
+	late := time.Second + d.span(1200*time.Millisecond)
 	until := late + time.Second + d.span(2*time.Second)
 	for _, c := range d.controllers(a) {
 		d.do(0, Delay, c, a, late.Microseconds())
@@ -127,7 +127,7 @@ func (d *drawing) deaf() {
 			x = (a+d.p.Brokers-2)%d.p.Brokers + 1
 		}
 		d.do(kill, Kill, x, 0, 0)
-		d.do(kill+d.span(400*time.Millisecond), Start, x, 0, 0)
+		d.do(kill+300*time.Millisecond+d.span(1500*time.Millisecond), Start, x, 0, 0)
 		kill += 100*time.Millisecond + d.span(400*time.Millisecond)
 	}
 	d.at += until

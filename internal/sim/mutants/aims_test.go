@@ -21,8 +21,8 @@ var aims = map[string]string{
 	"R4.3 followers are remembered across a missed epoch":            "deaf",
 	"R2.21 a coordinator takes what is appended for committed":       "tail",
 	"R3.9 RemoteLEO takes the greater offset":                        "relapse",
-	"R6.15 a broker is unfenced before it has read its registration": "late",
-	"R6.16 a reassignment waits for the added replicas alone":        "bounce",
+	"R6.15 a broker is unfenced before it has read its registration": "kill,late,loss",
+	"R6.16 a reassignment waits for the added replicas alone":        "bounce,kill",
 	"R8.19 the sign of a clean stop stays":                           "relapse",
 	"R8.21 recovery trusts every segment":                            "relapse",
 }
