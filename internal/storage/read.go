@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
@@ -34,17 +35,25 @@ func (s *Slice) Release() {
 // ErrOffsetOutOfRange outside [log start, LEO]. R3.13, R9.2.
 func (l *Log) Read(from model.Offset, maxBytes int, limit model.Offset, minOne bool) (Slice, error) {
 	for {
+		before := l.view()
 		s, err := l.read(from, maxBytes, limit, minOne)
-		if !l.again(err) {
-			return s, l.readError(err)
+		if again, err := l.again(&before, err); !again {
+			return s, err
 		}
 	}
 }
 
 // again reports whether a read failed only because its segment was deleted
-// meanwhile: then the log start has moved, and a new look tells.
-func (l *Log) again(err error) bool {
-	return err != nil && (missing(err) || errors.Is(err, ErrClosed)) && !l.isClosed()
+// meanwhile: then the log is another one than before, and a new look tells. While
+// the writer still replaces the files there is nothing to see: ErrClosed.
+func (l *Log) again(before *view, err error) (bool, error) {
+	if err == nil || !missing(err) && !errors.Is(err, ErrClosed) || l.isClosed() {
+		return false, l.readError(err)
+	}
+	if now := l.view(); !slices.Equal(now.segs, before.segs) || now.start != before.start {
+		return true, nil
+	}
+	return false, fmt.Errorf("read %s while its files are replaced: %w", l.tp, ErrClosed)
 }
 
 // readError sorts out an error of a read: one of the disk takes the directory
@@ -166,9 +175,10 @@ func (l *Log) locate(s *segment, w *walk, offset model.Offset) (tailBatch, error
 // of the active segment. Error: ErrOffsetOutOfRange outside [log start, LEO].
 func (l *Log) Locate(offset model.Offset) (model.Position, error) {
 	for {
+		before := l.view()
 		p, err := l.position(offset)
-		if !l.again(err) {
-			return p, l.readError(err)
+		if again, err := l.again(&before, err); !again {
+			return p, err
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (l *Log) byTime(ask func(*view) (TimestampOffset, bool, error)) (TimestampO
 			return TimestampOffset{}, false, ErrClosed
 		}
 		r, ok, err := ask(&v)
-		if !l.again(err) {
-			return r, ok, l.readError(err)
+		if again, err := l.again(&v, err); !again {
+			return r, ok, err
 		}
 	}
 }
@@ -180,8 +180,8 @@ func (l *Log) Aborted(from, to model.Offset) ([]format.AbortedTxn, error) {
 			return nil, ErrClosed
 		}
 		list, err := v.aborted(from, to)
-		if !l.again(err) {
-			return list, l.readError(err)
+		if again, err := l.again(&v, err); !again {
+			return list, err
 		}
 	}
 }
