@@ -57,9 +57,10 @@ type drawing struct {
 }
 
 // Draw makes a plan from a seed. Faults, if not nil, names the families it may
-// use: only those that are named shape the cluster to their needs. An error names one that does not exist.
+// use; an error names one that does not exist.
 func Draw(seed uint64, faults []string) (*Plan, error) {
-	if faults == nil {
+	anything := faults == nil
+	if anything {
 		faults = general()
 	}
 	for _, f := range faults {
@@ -76,14 +77,22 @@ func Draw(seed uint64, faults []string) (*Plan, error) {
 	some := slices.Clone(faults)
 	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	some = some[:min(len(some), 1+r.IntN(5))]
+	if anything && r.IntN(4) == 0 {
+		aimed := slices.Sorted(maps.Keys(shapes))
+		some = append(some[:r.IntN(min(3, len(some)+1))], aimed[r.IntN(len(aimed))])
+	}
 	if len(some) == 0 {
 		return p, nil
 	}
+	paced := r.IntN(2) == 0
 	for _, f := range some {
 		if shape := shapes[f]; shape != nil {
 			shape(p)
-			p.Pace = (p.Length / 60).Round(time.Millisecond) // the records last as long as the plan
+			paced = true
 		}
+	}
+	if paced {
+		p.Pace = (p.Length / 60).Round(time.Millisecond) // the records last as long as the plan
 	}
 	pace := 200*time.Millisecond + time.Duration(r.Int64N(int64(2*time.Second)))
 	for d.at = d.span(2 * time.Second); d.at < p.Length; d.at += d.span(pace) {

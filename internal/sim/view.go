@@ -42,7 +42,7 @@ func (r *run) tell(res *Result) {
 
 // clientOptions are what the clients may do under a plan.
 func clientOptions(p *Plan) workload.Options {
-	trims := slices.Contains(p.Workloads, workload.Trimmer{Kept: true}.Name())
+	trims := slices.Contains(p.Workloads, workload.Trimmer{Kept: true}.Name()) || slices.Contains(p.Workloads, workload.Trimmer{}.Name())
 	kept := !trims && !p.Unclean && !slices.Contains(p.Workloads, workload.Tuner{}.Name()) &&
 		!slices.Contains(p.Workloads, workload.Churn{}.Name())
 	o := workload.Options{Kept: kept, UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: !trims,

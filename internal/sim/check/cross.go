@@ -168,7 +168,7 @@ func (KnowledgeSoundness) part(_ *Set, p *part) string {
 		for i := range m.now.remotes {
 			r := &m.now.remotes[i]
 			q := p.mirror(r.ID)
-			if q == nil || r.LEO <= 0 || !q.live() || q.lossy || q.now.epoch != m.now.epoch ||
+			if q == nil || r.LEO <= q.now.marks.LogStart || !q.live() || q.lossy || q.now.epoch != m.now.epoch ||
 				r.Epoch != model.UnknownBrokerEpoch && r.Epoch != q.seat.epoch {
 				continue
 			}

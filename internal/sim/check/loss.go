@@ -198,6 +198,9 @@ func (s *Set) noteHW(m *mirror) {
 // committed, it may lose records by right; also when somebody else still believes
 // to lead, who may commit alone (R6.19).
 func (s *Set) elected(p *part, old, new *image.Partition) {
+	if old != nil && new.PartitionEpoch > old.PartitionEpoch+1 && new.LeaderEpoch > old.LeaderEpoch+1 && gained(old, new) {
+		p.unclean = p.unclean || len(p.commits) > 0 // elected in between, and by whom nobody saw
+	}
 	if old == nil || new.Leader == model.NoBroker || new.Leader == old.Leader ||
 		slices.Contains(old.ISR, new.Leader) || slices.Contains(old.ELR, new.Leader) ||
 		!new.Recovering && new.PartitionEpoch == old.PartitionEpoch+1 {
@@ -216,6 +219,16 @@ func (s *Set) elected(p *part, old, new *image.Partition) {
 			p.unclean = true
 		}
 	}
+}
+
+// gained says that somebody may be elected who might not before.
+func gained(old, new *image.Partition) bool {
+	for _, id := range append(slices.Clone(new.ISR), new.ELR...) {
+		if !slices.Contains(old.ISR, id) && !slices.Contains(old.ELR, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // joined notes who came into the ISR: from here on it is held to what it should
