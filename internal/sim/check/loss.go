@@ -49,7 +49,8 @@ func (s *Set) ended(st stop) error {
 		return nil
 	}
 	t := s.seats[at]
-	t.dirty = st.how != Orderly && (t.dirty || t.epoch >= 0 && s.serves(t.id))
+	// A life that was over before it registered leaves the clean end of the last one.
+	t.dirty = st.how != Orderly && (t.dirty || st.life == t.life && t.epoch >= 0 && s.serves(t.id))
 	for _, p := range s.list {
 		m := t.mirrors[p.id]
 		if m == nil {
