@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
@@ -149,7 +150,14 @@ func (l *Log) learnEpoch(h *record.Header) {
 		}
 	}
 	if l.epochs.At(h.LastOffset()) != h.LeaderEpoch {
+		// What is known of later offsets stays: their segments may not be read again.
+		later := slices.DeleteFunc(slices.Clone(l.epochs.Entries()), func(e model.EpochStart) bool {
+			return e.Epoch <= h.LeaderEpoch || e.Start <= h.LastOffset()
+		})
 		l.epochs.Assign(h.LeaderEpoch, h.Base)
+		for _, e := range later {
+			l.epochs.Assign(e.Epoch, e.Start)
+		}
 	}
 	l.epochsDirty = true
 }
