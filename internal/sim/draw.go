@@ -73,14 +73,7 @@ func Draw(seed uint64, faults []string) (*Plan, error) {
 	p.Seed = seed
 	p.Workloads = drawWorkloads(r, p)
 	d := &drawing{r: r, p: p, busy: map[int]time.Duration{}}
-	// A seed uses some of the families, so that each is also seen alone.
-	some := slices.Clone(faults)
-	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
-	some = some[:min(len(some), 1+r.IntN(5))]
-	if anything && r.IntN(4) == 0 {
-		aimed := slices.Sorted(maps.Keys(shapes))
-		some = append(some[:r.IntN(min(3, len(some)+1))], aimed[r.IntN(len(aimed))])
-	}
+	some := choose(r, faults, anything)
 	if len(some) == 0 {
 		return p, nil
 	}
@@ -100,6 +93,19 @@ func Draw(seed uint64, faults []string) (*Plan, error) {
 	}
 	slices.SortStableFunc(p.Actions, func(a, b Action) int { return cmp.Compare(a.At, b.At) })
 	return p, nil
+}
+
+// choose takes some of the families for a seed, so that each is also seen alone;
+// one that aims for a quarter of the seeds that may use anything.
+func choose(r *rand.Rand, faults []string, anything bool) []string {
+	some := slices.Clone(faults)
+	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	some = some[:min(len(some), 1+r.IntN(5))]
+	if anything && r.IntN(4) == 0 {
+		aimed := slices.Sorted(maps.Keys(shapes))
+		some = append(some[:r.IntN(min(3, len(some)+1))], aimed[r.IntN(len(aimed))])
+	}
+	return some
 }
 
 // drawCluster draws the nodes and their topics.
