@@ -22,10 +22,12 @@ func TestABatchThatIsReadAgainLeavesLaterEpochsAlone(t *testing.T) {
 			[]model.EpochStart{{Epoch: 0, Start: 30}, {Epoch: 1, Start: 42}}, 30, 0},
 		{"before the first entry, an older epoch", []model.EpochStart{{Epoch: 3, Start: 38}, {Epoch: 4, Start: 42}},
 			[]model.EpochStart{{Epoch: 1, Start: 30}, {Epoch: 3, Start: 38}, {Epoch: 4, Start: 42}}, 30, 1},
+		{"an entry that begins inside it", []model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 43}, {Epoch: 2, Start: 53}},
+			[]model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 42}, {Epoch: 2, Start: 53}}, 42, 1},
 		{"an entry that is missing", []model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 2, Start: 53}},
 			[]model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 42}, {Epoch: 2, Start: 53}}, 42, 1},
 		{"an entry that comes too early", []model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 2, Start: 40}},
-			[]model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 42}}, 42, 1},
+			[]model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 42}, {Epoch: 2, Start: 46}}, 42, 1},
 	} {
 		l := &Log{epochs: epochs.New(c.known)}
 		l.learnEpoch(&record.Header{Base: c.base, LastOffsetDelta: 3, LeaderEpoch: c.epoch})

@@ -87,6 +87,14 @@ func (r *loader) settleEnds() error {
 // settleEpochs makes the epoch cache fit the log (R4.24, R8.22). A checkpoint
 // that is lost is made again from the batches.
 func (r *loader) settleEpochs() error {
+	if r.l.epochsGap {
+		// A batch from before all that was known: so may be others, in segments that
+		// are trusted.
+		r.l.epochsGap = false
+		if err := r.rebuildEpochs(); err != nil {
+			return err
+		}
+	}
 	l := r.l
 	if !r.epochsFound {
 		l.epochs.Clear()
@@ -140,24 +148,19 @@ func (l *Log) epochsOf(s *segment) error {
 // batch is right: the checkpoint may miss its epoch, or name a later one for its
 // offsets.
 func (l *Log) learnEpoch(h *record.Header) {
-	if h.LeaderEpoch < 0 || l.epochs.At(h.LastOffset()) == h.LeaderEpoch {
+	if h.LeaderEpoch < 0 || l.epochs.At(h.Base) == h.LeaderEpoch && l.epochs.At(h.LastOffset()) == h.LeaderEpoch {
 		return
 	}
-	for _, e := range l.epochs.Entries() {
-		if e.Epoch > h.LeaderEpoch && e.Start <= h.LastOffset() {
-			l.epochs.TruncateFromEnd(e.Start)
-			break
-		}
+	// Later epochs stay, behind this batch at the earliest: the segments that hold
+	// them may be trusted, and are not read again then.
+	later := slices.DeleteFunc(slices.Clone(l.epochs.Entries()), func(e model.EpochStart) bool { return e.Epoch <= h.LeaderEpoch })
+	if known := l.epochs.Entries(); len(known) > 0 && h.LastOffset() < known[0].Start {
+		l.epochsGap = true
 	}
-	if l.epochs.At(h.LastOffset()) != h.LeaderEpoch {
-		// What is known of later offsets stays: their segments may not be read again.
-		later := slices.DeleteFunc(slices.Clone(l.epochs.Entries()), func(e model.EpochStart) bool {
-			return e.Epoch <= h.LeaderEpoch || e.Start <= h.LastOffset()
-		})
-		l.epochs.Assign(h.LeaderEpoch, h.Base)
-		for _, e := range later {
-			l.epochs.Assign(e.Epoch, e.Start)
-		}
+	l.epochs.TruncateFromEnd(h.Base)
+	l.epochs.Assign(h.LeaderEpoch, h.Base)
+	for _, e := range later {
+		l.epochs.Assign(e.Epoch, max(e.Start, h.LastOffset()+1))
 	}
 	l.epochsDirty = true
 }
