@@ -50,6 +50,9 @@ func (r *report) line(m mutant) *line {
 		l = &line{}
 		r.lines[m.key()] = l
 	}
+	if whole := halves[m.key()]; whole != "" {
+		*l = line{cores: l.cores, seeds: "half of: " + whole}
+	}
 	return l
 }
 
@@ -101,8 +104,11 @@ func (r *report) String() string {
 	return b.String()
 }
 
-// short is a mutant's seed in parentheses.
+// short is a mutant's seed in parentheses. A half stands beside its whole.
 func (r *report) short(key string) string {
+	if halves[key] != "" {
+		return " (half)"
+	}
 	i := slices.IndexFunc(all(), func(m mutant) bool { return m.key() == key })
 	if l := r.lines[key]; i >= 0 && l != nil && l.seeds != "" {
 		return " (" + l.seeds + ")"
