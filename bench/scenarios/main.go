@@ -60,7 +60,7 @@ func main() {
 	flag.Parse()
 	if *list {
 		for _, sc := range scenarios {
-			fmt.Printf("%-26s %s\n", sc.name, sc.about)
+			fmt.Printf("%-28s %s\n", sc.name, sc.about)
 		}
 		return
 	}

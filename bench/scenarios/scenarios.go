@@ -36,7 +36,9 @@ var scenarios = []scenario{
 	{"fan-out-8", "eight readers read along with one producer at its peak, three replicas", 3, false, fanOut},
 	{"latency-1000", "1,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(1000)},
 	{"latency-20000", "20,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(20_000)},
-	{"latency-half-peak", "half of what Apache Kafka takes at its peak, else as above", 3, true, latencyAtHalfPeak},
+	{"latency-quarter-peak", "a quarter of what Apache Kafka takes at its peak, else as above", 3, true, latencyAtPeak(0.25)},
+	{"latency-half-peak", "half of it", 3, true, latencyAtPeak(0.5)},
+	{"latency-three-quarter-peak", "three quarters of it", 3, true, latencyAtPeak(0.75)},
 	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, false, connections},
 	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, false, idlePartitions},
 	{"catch-up", "a follower lost its replicas and gets them again", 3, false, catchUp},
@@ -118,11 +120,14 @@ func latencyAt(rate float64) func(context.Context, *bed) (figures, error) {
 	}
 }
 
-func latencyAtHalfPeak(ctx context.Context, b *bed) (figures, error) {
-	if b.peak <= 0 {
-		return nil, errors.New("the peak of Apache Kafka is not known: name it with -kafka-peak")
+// latencyAtPeak sends at a part of Apache Kafka's peak.
+func latencyAtPeak(part float64) func(context.Context, *bed) (figures, error) {
+	return func(ctx context.Context, b *bed) (figures, error) {
+		if b.peak <= 0 {
+			return nil, errors.New("the peak of Apache Kafka is not known: name it with -kafka-peak")
+		}
+		return latencyAt(b.peak*part)(ctx, b)
 	}
-	return latencyAt(b.peak/2)(ctx, b)
 }
 
 func connections(ctx context.Context, b *bed) (figures, error) {

@@ -132,7 +132,7 @@ func TestScenariosAreChosenByExpression(t *testing.T) {
 		t.Error("nothing starts clusters")
 	}
 	s.starter.Command = []string{"kafka"}
-	if got, err := choose(s); err != nil || len(got) != 3 {
+	if got, err := choose(s); err != nil || len(got) != 5 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, names := range []string{"nothing", "("} {
