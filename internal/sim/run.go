@@ -121,7 +121,7 @@ func chacha(seed uint64) *rand.ChaCha8 {
 func (r *run) begin() {
 	w := r.w
 	w.stage.Trace = r.o.Trace
-	r.set = check.New(check.Options{MinISR: w.plan.MinISR, History: r.history, Skip: r.o.Skip})
+	r.set = check.New(check.Options{MinISR: w.plan.MinISR, LagMax: lagMax, History: r.history, Skip: r.o.Skip})
 	r.bring()
 	for _, m := range w.members {
 		r.at[m.machine] = len(r.at)

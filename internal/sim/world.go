@@ -53,6 +53,9 @@ type member struct {
 // clusterID is the same in all worlds: nothing depends on it.
 const clusterID = "c2ltdWxhdGVkLWNsdXN0ZQ"
 
+// lagMax is how long a follower may lag.
+const lagMax = 1500 * time.Millisecond
+
 const (
 	clientPort     = 9092
 	controllerPort = 9093
@@ -102,7 +105,7 @@ func (w *world) valuesOf(m *member) map[string]string {
 	v := map[string]string{
 		"controller.listener.names": "CONTROLLER", "log.dirs": "/data", "node.id": strconv.Itoa(int(m.id)),
 		"broker.heartbeat.interval.ms": "100", "broker.session.timeout.ms": "1000",
-		"replica.lag.time.max.ms": "1500", "replica.fetch.backoff.ms": "200", "replica.fetch.wait.max.ms": "300",
+		"replica.lag.time.max.ms": strconv.FormatInt(lagMax.Milliseconds(), 10), "replica.fetch.backoff.ms": "200", "replica.fetch.wait.max.ms": "300",
 		"replica.socket.timeout.ms":          "2000",
 		"controlled.shutdown.enable":         "true",
 		"default.replication.factor":         strconv.Itoa(w.plan.Replication),

@@ -32,7 +32,14 @@ type RemoteView struct {
 	LastFetch    model.Time // Never before its first
 	LastCaughtUp model.Time // Never when it was not
 	Epoch        model.BrokerEpoch
-	InISR        bool
+	// Pos is where LEO lies in the leader's log, when known; ToldHW the HW that
+	// it was told last (R3.18).
+	Pos    model.Position
+	ToldHW model.Offset
+	// Peer is what the metadata says of its broker; false when it knows none.
+	Peer       Peer
+	Registered bool
+	InISR      bool
 	// Why it is outside the ISR; NoReason for a member.
 	Why Reason
 }
@@ -44,7 +51,10 @@ type View struct {
 	LeaderEpoch    model.Epoch
 	PartitionEpoch model.PartitionEpoch
 	Marks          Marks
-	EpochStart     model.Offset // LESO; UnknownOffset on a follower
+	EpochStart     model.Offset   // LESO; UnknownOffset on a follower
+	Now            model.Time     // of the last input
+	HWPos          model.Position // where the HW lies, when known
+	Next           model.Offset   // where the next append goes: [LEO, Next) is in flight
 	Replicas, ISR  []model.BrokerID
 	MaximalISR     []model.BrokerID
 	MinISR         int // effective (R1.17)
@@ -61,13 +71,14 @@ func (p *Partition) View() View {
 		Role: p.role, Leader: p.leader, LeaderEpoch: p.epoch, PartitionEpoch: p.partitionEpoch,
 		Marks: p.Marks(), EpochStart: l.start, MinISR: p.minISR(), PendingISR: l.pending,
 		Replicas: slices.Clone(p.replicas), ISR: slices.Clone(l.isr), MaximalISR: slices.Clone(l.maximal),
-		HoldsHW: p.HoldsHW(),
+		Now: p.now, HWPos: p.hwPos, Next: p.next, HoldsHW: p.HoldsHW(),
 	}
 	for i := range l.remotes {
 		r := &l.remotes[i]
+		peer, registered := (*p.cfg.Peers)[r.id]
 		v.Remotes = append(v.Remotes, RemoteView{
 			ID: r.id, LEO: r.leo, LogStart: r.logStart, LastFetch: r.lastFetch, LastCaughtUp: r.caughtUp,
-			Epoch: r.epoch, InISR: slices.Contains(l.isr, r.id), Why: p.whyOutside(r),
+			Epoch: r.epoch, Pos: r.pos, ToldHW: r.toldHW, Peer: peer, Registered: registered, InISR: slices.Contains(l.isr, r.id), Why: p.whyOutside(r),
 		})
 	}
 	return v

@@ -72,6 +72,7 @@ const (
 type Options struct {
 	MinISR         int           // min.insync.replicas of a topic that has none of its own; 0 is 1
 	ProducerExpiry time.Duration // producer.id.expiration.ms; 0 is a day
+	LagMax         time.Duration // replica.lag.time.max.ms; 0 is half a minute
 	History        *History      // what clients did; nil when nobody tells
 	// Quietly runs f with no faults of disks: the checkers read logs. nil: as is.
 	Quietly func(f func())

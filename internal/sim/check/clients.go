@@ -8,7 +8,9 @@ import (
 
 // clients is what is remembered of clients.
 type clients struct {
-	read     int // events of the history that were looked at
+	read     int               // events of the history that were looked at
+	written  int               // its calls that all accounts for
+	all      map[string]string // who wrote a value with acks=all
 	consumed map[consumption]model.Offset
 	groups   map[groupKey]*groupState
 }
@@ -35,7 +37,7 @@ type groupState struct {
 }
 
 func newClients() clients {
-	return clients{consumed: map[consumption]model.Offset{}, groups: map[groupKey]*groupState{}}
+	return clients{all: map[string]string{}, consumed: map[consumption]model.Offset{}, groups: map[groupKey]*groupState{}}
 }
 
 // callRule looks at one thing that a client did or was told.

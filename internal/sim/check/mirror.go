@@ -61,6 +61,9 @@ type facts struct {
 	epochStart         model.Offset
 	remotes            []partition.RemoteView
 	recovery, logStart model.Offset // of the log
+	at                 model.Time   // of the last input
+	hwPos              model.Position
+	next               model.Offset // where the next append goes
 }
 
 // mirror is what is known of one replica. It outlives the process.
@@ -96,7 +99,8 @@ type mirror struct {
 	compare bool
 	removed bool // the metadata took the replica away since the life ended
 	ends    map[model.Epoch]span
-	rounds  int // truncations in one leader epoch
+	scant   []scant // offsets given away below the minimum, not seen in the log yet
+	rounds  int     // truncations in one leader epoch
 	reads   []*node
 	unread  bool // the last look at the log failed: the disk is broken
 }

@@ -352,6 +352,7 @@ func look(r Replica) facts {
 	v := p.View()
 	f.pepoch, f.isr, f.maximal, f.all = v.PartitionEpoch, v.ISR, v.MaximalISR, v.Replicas
 	f.minISR, f.pending, f.epochStart, f.remotes = v.MinISR, v.PendingISR, v.EpochStart, v.Remotes
+	f.at, f.hwPos, f.next = v.Now, v.HWPos, v.Next
 	return f
 }
 

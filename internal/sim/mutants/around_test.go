@@ -117,6 +117,10 @@ var around = []mutant{
 		{core + "roles.go", "	newer := in.PartitionEpoch > p.partitionEpoch\n", "	newer := in.PartitionEpoch >= p.partitionEpoch\n"},
 		{replicasDir + "isr.go", "if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {", "if false {"},
 	}, nil},
+	{"R5.11", "no change of the ISR tries the HW", []edit{
+		{core + "isr.go", "	p.tryHW()\n	p.out.Wake |= WakeFetch", "	p.out.Wake |= WakeFetch"},
+		{core + "roles.go", "	p.tryHW()\n	p.out.Wake |= WakeFetch | WakeProduce | WakeDelete\n}\n\n// settle", "	p.out.Wake |= WakeFetch | WakeProduce | WakeDelete\n}\n\n// settle"},
+	}, nil},
 	shell("R9.1", "consumers read to the log end", core+"fetch.go",
 		"	bound, pos := p.hw, p.hwPos\n", "	bound, pos := p.leo, p.leoPos\n"),
 }
