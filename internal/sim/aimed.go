@@ -17,6 +17,8 @@ var shapes = map[string]func(p *Plan){
 	"relapse": func(p *Plan) { p.split(2, 2); p.Replication, p.MinISR = 2, 2; p.use("producer-acks-all") },
 	"tail":    func(p *Plan) { p.split(3, 3); p.use("producer-idempotent-again", "member-a") },
 	"trim":    func(p *Plan) { p.split(2, 2); p.use("producer-acks-1", "admin-trim-kept", "consumer-followers") },
+
+	"lone": func(p *Plan) { p.split(3, 3); p.NoELR, p.Unclean = true, p.Seed%2 == 0 },
 }
 
 // split gives the plan controllers of their own, and at least so many brokers and

@@ -46,6 +46,8 @@ var families = map[string]func(d *drawing){
 	"relapse": func(d *drawing) { d.relapse() },
 	"tail":    func(d *drawing) { d.tail() },
 	"trim":    func(d *drawing) { d.trim() },
+
+	"lone": func(d *drawing) { d.lone() },
 }
 
 // drawing is a plan that is being drawn.
@@ -102,8 +104,8 @@ func choose(r *rand.Rand, faults []string, anything bool) []string {
 	r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	some = some[:min(len(some), 1+r.IntN(5))]
 	if anything && r.IntN(4) == 0 {
-		aimed := slices.Sorted(maps.Keys(shapes))
-		some = append(some[:r.IntN(min(3, len(some)+1))], aimed[r.IntN(len(aimed))])
+		all := aimed()
+		some = append(some[:r.IntN(min(3, len(some)+1))], all[r.IntN(len(all))])
 	}
 	return some
 }

@@ -19,6 +19,9 @@ type Plan struct {
 	// that are out of sync, and power cuts of more machines than MinISR protects
 	// from.
 	Unclean bool
+	// NoELR has the cluster keep no eligible leader replicas (KIP-966), as those
+	// that are older than the feature.
+	NoELR bool
 	// Workloads are the names of the clients' workloads; one may stand there twice.
 	Workloads []string
 	// Pace is about how long a client waits between two things it does; 0 is 20 ms.

@@ -316,7 +316,7 @@ func (r *run) refresh(m *member) {
 		b := &r.cluster.Brokers[m.id-1]
 		p := m.machine.Process()
 		b.Running, b.Life, b.Paused = n != nil && m.machine.Running(), p.Life, p.Paused() || r.w.stage.Now() < m.awake
-		b.Epoch, b.Image, b.Steps = model.UnknownBrokerEpoch, nil, 0
+		b.Epoch, b.Image, b.Steps, b.Clean = model.UnknownBrokerEpoch, nil, 0, m.clean
 		if b.Running {
 			b.Epoch, b.Image, b.Steps = n.BrokerEpoch(), n.Applied(), n.Replicas().Steps()
 		}

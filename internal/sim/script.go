@@ -34,6 +34,9 @@ func (p *Plan) WriteScript(w io.Writer) error {
 		fmt.Fprintf(b, "nodes %d brokers %d controllers\n", p.Brokers, p.Controllers)
 	}
 	fmt.Fprintf(b, "topics partitions=%d replication=%d min.isr=%d unclean=%t\n", p.Partitions, p.Replication, p.MinISR, p.Unclean)
+	if p.NoELR {
+		fmt.Fprintln(b, "elr off")
+	}
 	fmt.Fprintln(b, strings.Join(append([]string{"workloads"}, p.Workloads...), " "))
 	if p.Pace > 0 {
 		fmt.Fprintf(b, "pace %v\n", p.Pace)
@@ -79,6 +82,10 @@ func (p *Plan) line(f []string) (err error) {
 		}
 	case "topics":
 		_, err = fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%t", &p.Partitions, &p.Replication, &p.MinISR, &p.Unclean)
+	case "elr":
+		if p.NoELR = rest == "off"; !p.NoELR && rest != "on" {
+			err = fmt.Errorf("elr is on or off")
+		}
 	case "workloads":
 		p.Workloads = f[1:]
 	case "at":
@@ -90,7 +97,7 @@ func (p *Plan) line(f []string) (err error) {
 	case "end":
 		p.Length, err = time.ParseDuration(rest)
 	default:
-		err = fmt.Errorf("a line starts with seed, nodes, topics, workloads, pace, at or end")
+		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, workloads, pace, at or end")
 	}
 	return err
 }

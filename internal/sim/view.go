@@ -46,7 +46,7 @@ func clientOptions(p *Plan) workload.Options {
 	kept := !trims && !p.Unclean && !slices.Contains(p.Workloads, workload.Tuner{}.Name()) &&
 		!slices.Contains(p.Workloads, workload.Churn{}.Name())
 	o := workload.Options{Kept: kept, UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: !trims,
-		MinInSync: p.MinISR == 1, Records: 200, Pace: p.Pace}
+		MinInSync: p.MinISR == 1, NoELR: p.NoELR, Records: 200, Pace: p.Pace}
 	for i := range 1 + p.Seed%2 {
 		o.Topics = append(o.Topics, workload.Topic{Name: fmt.Sprintf("topic-%d", i+1),
 			Partitions: int32(p.Partitions), Replicas: int16(p.Replication)})

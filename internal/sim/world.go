@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/node"
 	"github.com/tidemark-log/tidemark/internal/sim/stage"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -46,8 +47,9 @@ type member struct {
 	node      *node.Node // of the process that runs; nil until it has started
 	formatted bool
 	stopping  bool
-	empty     bool          // it may lack what it lost with its disk or power: see whole
-	awake     time.Duration // from when on it has to keep up
+	empty     bool              // it may lack what it lost with its disk or power: see whole
+	awake     time.Duration     // from when on it has to keep up
+	clean     model.BrokerEpoch // in the file that a clean stop left, at the start of this life
 }
 
 // clusterID is the same in all worlds: nothing depends on it.
@@ -165,6 +167,10 @@ func (w *world) start(m *member) {
 		return
 	}
 	m.node, m.stopping, m.disk.hit = nil, false, false
+	m.clean = model.UnknownBrokerEpoch
+	if b := content(m.machine.Disk.Files(), "/data/.kafka_cleanshutdown"); b != nil && m.formatted {
+		m.clean, _ = format.ParseCleanShutdown(b)
+	}
 	m.machine.Start("main", func(p *stage.Process) { w.main(m, p) })
 }
 

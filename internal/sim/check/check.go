@@ -28,6 +28,7 @@ type Broker struct {
 	Running bool
 	Paused  bool              // runs, but gets no time: nothing is demanded of it
 	Epoch   model.BrokerEpoch // of this life's registration; -1 before
+	Clean   model.BrokerEpoch // of the life before, if its disk says that it ended in order; else -1
 	Image   *image.Image      // what its metadata loop has published; nil before the first
 	Steps   uint64            // partition steps that its replicas loop made
 	// Replicas visits the replicas that it hosts. It is called only if Steps,

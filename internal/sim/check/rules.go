@@ -54,6 +54,8 @@ var table = []struct {
 	{ChangeSteps{}, "I16", false, "every change raises the partition epoch, and the leader epoch exactly when it must"},
 	{BrokerEpochs{}, "I17", false, "the epochs of a broker rise, and only who is registered joins an ISR"},
 	{UnfencedInformed{}, "R6.15", false, "who is unfenced has read its own registration"},
+	{CleanStopKept{}, "R6.12", false, "who stopped in order loses no claim to be elected by its next registration"},
+	{ISRNotEmpty{}, "R6.9", false, "without an ELR, an ISR keeps its last member"},
 	{MovedWhole{}, "R6.16", false, "a reassignment is complete when all of its target is in the ISR"},
 	{OneControllerPerEpoch{}, "R6.1", false, "of each epoch of the quorum, one controller decides"},
 	{MetadataViews{}, "I18", false, "whoever knows a partition epoch knows the same state of the partition"},

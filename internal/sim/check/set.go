@@ -64,7 +64,8 @@ type seat struct {
 	epoch   model.BrokerEpoch
 	image   *image.Image
 	mirrors map[model.TopicIDPartition]*mirror
-	order   []*mirror // as visited last
+	order   []*mirror         // as visited last
+	clean   model.BrokerEpoch // see Broker.Clean
 	// dirty says that a registered life ended other than orderly, since the last
 	// registration.
 	dirty bool
@@ -169,6 +170,9 @@ func (s *Set) look(c *Cluster) error {
 			s.seats = slices.Insert(s.seats, i, &seat{id: id, epoch: model.UnknownBrokerEpoch,
 				mirrors: map[model.TopicIDPartition]*mirror{}})
 		}
+	}
+	for i := range c.Brokers {
+		s.seats[i].clean = c.Brokers[i].Clean
 	}
 	for i := range c.Controllers {
 		k := &c.Controllers[i]

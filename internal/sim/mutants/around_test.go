@@ -4,6 +4,7 @@ const (
 	replicasDir = "internal/replicas/"
 	storageDir  = "internal/storage/"
 	producerDir = "internal/core/producers/"
+	nodeDir     = "internal/node/"
 )
 
 // shell is a mutant of one edit that is left to the simulator.
@@ -85,12 +86,19 @@ var around = []mutant{
 		{controllerDir + "isr.go", `case pr.partition < p.PartitionEpoch:`, `case false:`},
 		{controllerDir + "isr.go", `case epoch != model.UnknownBrokerEpoch && epoch != br.Epoch:`, `case false:`},
 	}, nil},
+	{"R5.8", "neither the life of the sender nor the epochs it knows compared", []edit{
+		{controllerDir + "isr.go", `case int64(b.Epoch) != epoch:`, `case false:`},
+		{controllerDir + "isr.go", `case pr.leader < p.LeaderEpoch:`, `case false:`},
+		{controllerDir + "isr.go", `case pr.partition < p.PartitionEpoch:`, `case false:`},
+	}, nil},
 	shell("R6.2", "a fenced broker may lead", controllerDir+"election.go",
 		"	case br.Fenced:\n		return BarFenced\n", ""),
 	shell("R6.14", "a second life is registered while the first is alive", controllerDir+"register.go",
 		"if old != nil && old.Incarnation != r.IncarnationID && s.alive(old, c.Now) {", "if false {"),
-	shell("R6.15", "a broker is unfenced before it has read its registration", controllerDir+"heartbeat.go",
-		"!r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) &&", "!r.WantFence &&"),
+	{"R6.15", "a broker asks to serve before it has read its registration, and may", []edit{
+		{controllerDir + "heartbeat.go", "!r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) &&", "!r.WantFence &&"},
+		{nodeDir + "lifecycle.go", "	req.WantFence = int64(end)-1 < int64(lc.Epoch())\n", "	req.WantFence = false\n"},
+	}, nil},
 	shell("R7.3", "a deadline is forgotten", "internal/core/purgatory/purgatory.go",
 		"	case deadline <= now || !p.wheel.Add(&w.timer, deadline):\n", "	case deadline <= now:\n"),
 	shell("R7.6", "an append wakes no fetch", core+"leader.go",

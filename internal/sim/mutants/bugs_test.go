@@ -19,7 +19,7 @@ var bugs = []bug{
 	{id: "R11.1", what: "MISR on expand", mutants: []string{"R5.7 who is proposed does not count yet"}},
 	{id: "R11.1", what: "MISR on shrink", mutants: []string{"R5.7 who is to leave does not count any more"}},
 	{id: "R11.1", what: "partition-epoch CAS at the controller", mutants: []string{"R5.8 partition epoch not compared"}},
-	{id: "R11.1", what: "broker-epoch test at the controller", mutants: []string{"R5.8 broker epoch of an ISR member not compared", "R5.8 broker epoch of the sender not compared", "R5.8 neither partition epoch nor the members' lives compared", "R3.8 former lives count everywhere"}},
+	{id: "R11.1", what: "broker-epoch test at the controller", mutants: []string{"R5.8 broker epoch of an ISR member not compared", "R5.8 broker epoch of the sender not compared", "R5.8 neither partition epoch nor the members' lives compared", "R5.8 neither the life of the sender nor the epochs it knows compared", "R3.8 former lives count everywhere"}},
 	{id: "R11.1", what: "min-ISR test for the HW", mutants: []string{"R3.20 the HW moves below the minimum"}},
 	{id: "R11.1", what: "ELR clearing", mutants: []string{"R6.10 ELR never cleared"}},
 	{id: "R11.1", what: "unclean exclusion", mutants: []string{"R6.12 an unclean restart loses nothing", "R6.10 an unclean broker stays in the ELR"}},
@@ -70,14 +70,16 @@ var bugs = []bug{
 // whole: the mutant that removes all of them. A half alone changes nothing that
 // promises are about; its own room must notice it, and the simulator its whole.
 var halves = map[string]string{
-	"R2.20 a waiter may outlive its leadership":         "R2.20 a waiter outlives its leadership, since nothing wakes it",
-	"R3.8 a fetch of an earlier life counts":            "R3.8 former lives count everywhere",
-	"R4.7 an answer of another epoch counts":            "R4.7 any answer counts, whoever leads by now",
-	"R4.7 an answer for another offset counts":          "R4.7 any answer counts, whoever leads by now",
-	"R4.7 an answer from before a truncation counts":    "R4.7 any answer counts, whoever leads by now",
-	"R5.5 a stopping broker may join":                   "R5.5 nobody minds that who joins is stopping",
-	"R5.11 the controller's answer does not try the HW": "R5.11 no change of the ISR tries the HW",
-	"R5.8 broker epoch of an ISR member not compared":   "R3.8 former lives count everywhere",
+	"R2.20 a waiter may outlive its leadership":                      "R2.20 a waiter outlives its leadership, since nothing wakes it",
+	"R3.8 a fetch of an earlier life counts":                         "R3.8 former lives count everywhere",
+	"R4.7 an answer of another epoch counts":                         "R4.7 any answer counts, whoever leads by now",
+	"R4.7 an answer for another offset counts":                       "R4.7 any answer counts, whoever leads by now",
+	"R4.7 an answer from before a truncation counts":                 "R4.7 any answer counts, whoever leads by now",
+	"R5.5 a stopping broker may join":                                "R5.5 nobody minds that who joins is stopping",
+	"R5.11 the controller's answer does not try the HW":              "R5.11 no change of the ISR tries the HW",
+	"R5.8 broker epoch of an ISR member not compared":                "R3.8 former lives count everywhere",
+	"R5.8 broker epoch of the sender not compared":                   "R5.8 neither the life of the sender nor the epochs it knows compared",
+	"R6.15 a broker is unfenced before it has read its registration": "R6.15 a broker asks to serve before it has read its registration, and may",
 }
 
 // unseen says of a mutant why no seed of the simulator is expected to find it.
@@ -88,10 +90,6 @@ var unseen = map[string]string{
 	"R3.18 news of the HW is no reason to answer":                "the follower hears of it when its time is up",
 	"R3.20 the HW keeps its place on an old segment":             "the fetch that waits is answered when its time is up",
 	"R5.2 whoever is at our end may lag":                         "idle followers leave the ISR and come back, which breaks no promise",
-	"R5.8 broker epoch of the sender not compared":               "leader epoch and partition epoch fence a former life too",
-	"R6.7 an unclean election keeps the ISR":                     "with an ELR the ISR is empty by then",
-	"R6.9 without ELR the ISR may become empty":                  "simulated clusters have an ELR",
-	"R6.12 every restart is unclean":                             "the last known leader is elected instead, and has lost nothing",
 	"R8.12 epochs are never made durable":                        "recovery reads them again from the batches",
 	"R8.12 epochs are made durable after the bytes":              "recovery reads them again from the batches",
 	"R9.2 a reader past the HW is out of range":                  "it is answered, without records, when its time is up",

@@ -30,6 +30,8 @@ var deciding = []mutant{
 		`lost := d.elr && (old == nil || old.Epoch != previous)`, `lost := d.elr`),
 	inController("R6.13", "a last known leader need not be acceptable", "election.go",
 		`return b, slices.Contains(c.replicas, b) && c.bar(b) == BarNone`, `return b, slices.Contains(c.replicas, b)`),
+	inController("R6.15", "a broker is unfenced before it has read its registration", "heartbeat.go",
+		"!r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) &&", "!r.WantFence &&"),
 	inController("R6.16", "a reassignment waits for the added replicas alone", "change.go",
 		`!containsAll(isr, target) {`, `!containsAll(isr, c.adding) {`),
 }

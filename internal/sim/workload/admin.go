@@ -21,6 +21,9 @@ func Setup(ctx context.Context, env *Env) bool {
 	own.name, own.tell = "setup", newTeller(env)
 	c := newClient(&own)
 	defer c.close()
+	if own.Options.NoELR && !c.withoutELR(ctx) {
+		return false
+	}
 	for _, t := range own.Options.Topics {
 		if !c.create(ctx, t) {
 			return false
@@ -28,6 +31,28 @@ func Setup(ctx context.Context, env *Env) bool {
 	}
 	return true
 }
+
+// withoutELR switches the feature off (KIP-584), and tries until it is. False: ctx
+// ended.
+func (c *client) withoutELR(ctx context.Context) bool {
+	req := kmsg.NewPtrUpdateFeaturesRequest()
+	req.TimeoutMillis = int32(adminTimeout.Milliseconds())
+	u := kmsg.NewUpdateFeaturesRequestFeatureUpdate()
+	u.Feature, u.UpgradeType = "eligible.leader.replicas.version", safeDowngrade
+	req.FeatureUpdates = append(req.FeatureUpdates, u)
+	for n := 1; ; n++ {
+		answer, err := c.askAny(ctx, req, adminTimeout)
+		if err == nil && answer.(*kmsg.UpdateFeaturesResponse).ErrorCode == 0 {
+			return true
+		}
+		if !c.pause(ctx, n) {
+			return false
+		}
+	}
+}
+
+// safeDowngrade is an upgrade type of UpdateFeatures.
+const safeDowngrade int8 = 2
 
 // create creates a topic, tries until there is one of its name, and waits for
 // its leaders. False: ctx ended.

@@ -64,6 +64,7 @@ type Options struct {
 	Retention        bool // set retention.ms and retention.bytes
 	DeleteTopics     bool // of Topics; Churn's own come and go in any case
 	Kept             bool // nothing of the above is done by anybody, so brokers forget no producer
+	NoELR            bool // Setup switches eligible.leader.replicas.version off
 	MinInSync        bool // change min.insync.replicas, between 1 and the replication factor
 	// Racks are those of the brokers, if they have any: a consumer that reads from
 	// followers is in one of them.

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/model"
+)
+
+// CleanStopKept is R6.12: a broker that stopped in order says so when it comes
+// back, by the epoch that it left on its disk, and loses no claim by that.
+type CleanStopKept struct{}
+
+// Name is CleanStopKept.
+func (CleanStopKept) Name() string { return "CleanStopKept" }
+
+func (CleanStopKept) image(s *Set, d *image.Delta) (*part, string) {
+	for _, b := range d.Brokers {
+		if !s.elr || b.Old == nil || b.New == nil || b.Old.Epoch == b.New.Epoch || !s.leftInOrder(b.Old) {
+			continue
+		}
+		for i := range d.Topics {
+			if p, text := s.keeps(&d.Topics[i], b.New.ID); text != "" {
+				return p, fmt.Sprintf("b%d stopped in order in its epoch %d, and is registered anew without its claim: %s",
+					b.New.ID, b.Old.Epoch, text)
+			}
+		}
+	}
+	return nil, ""
+}
+
+// leftInOrder says that the disk of a broker, as its present life found it, holds
+// the sign that the registered life ended in order.
+func (s *Set) leftInOrder(b *image.Broker) bool {
+	return slices.ContainsFunc(s.seats, func(t *seat) bool { return t.id == b.ID && t.clean == b.Epoch })
+}
+
+// keeps says which claim a broker has lost by one change. Whoever is not in an ISR
+// below its minimum is in the ELR beside it, unless that election was unclean.
+func (s *Set) keeps(t *image.TopicDelta, id model.BrokerID) (*part, string) {
+	if t.Old == nil || t.New == nil {
+		return nil, ""
+	}
+	claims := func(p *image.Partition) bool { return slices.Contains(p.ISR, id) || slices.Contains(p.ELR, id) }
+	for _, n := range t.Partitions {
+		p := s.parts[model.TopicIDPartition{TopicID: t.New.ID, Partition: n}]
+		if p == nil || int(n) >= len(t.Old.Partitions) || int(n) >= len(t.New.Partitions) {
+			continue
+		}
+		old, is := t.Old.Partitions[n], t.New.Partitions[n]
+		if is.PartitionEpoch == old.PartitionEpoch+1 && claims(old) && !claims(is) && slices.Contains(is.Replicas, id) &&
+			!is.Recovering && len(is.ISR) < p.effectiveMinISR() {
+			return p, stateOf(is) + ", before: " + stateOf(old)
+		}
+	}
+	return nil, ""
+}
+
+// ISRNotEmpty is R6.9: without an ELR nobody else says who has all that was
+// committed, so the last member of an ISR stays in it.
+type ISRNotEmpty struct{}
+
+// Name is ISRNotEmpty.
+func (ISRNotEmpty) Name() string { return "ISRNotEmpty" }
+
+func (ISRNotEmpty) change(s *Set, _ *part, _, is *image.Partition) string {
+	if s.elr || len(is.ISR) > 0 {
+		return ""
+	}
+	return "the ISR is empty, and there is no ELR: " + stateOf(is)
+}
