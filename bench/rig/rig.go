@@ -122,3 +122,12 @@ func (r *Rig) Wipe(id int, topic string) (int, error) {
 	}
 	return len(folders), nil
 }
+
+// Segments returns the log files that a node has of a topic.
+func (r *Rig) Segments(id int, topic string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(r.state(), strconv.Itoa(id), "data", topic+"-[0-9]*", "*.log"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("node %d has no log of topic %s", id, topic)
+	}
+	return files, err
+}

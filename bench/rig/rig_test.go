@@ -32,3 +32,22 @@ func TestWipeRemovesPartitionsOfTheTopicAlone(t *testing.T) {
 		t.Errorf("%d removed, %v left, %v", n, left, err)
 	}
 }
+
+func TestSegmentsAreTheLogsOfTheTopicAlone(t *testing.T) {
+	r := &Rig{dir: t.TempDir()}
+	data := filepath.Join(r.state(), "1", "data")
+	for _, name := range []string{"load-0/a.log", "load-0/a.index", "load-3/b.log", "loads-0/c.log"} {
+		if err := os.MkdirAll(filepath.Join(data, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(data, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := r.Segments(1, "load"); err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := r.Segments(2, "load"); err == nil {
+		t.Errorf("another node has %v", got)
+	}
+}

@@ -27,6 +27,7 @@ const (
 
 type settings struct {
 	starter   rig.Starter
+	disk      string // where scenarios keep their data that need a disk
 	binary    string
 	only      string
 	names     string
@@ -47,6 +48,7 @@ func main() {
 	flag.StringVar(&s.names, "run", ".", "scenarios whose names match this expression")
 	flag.StringVar(&s.binary, "binary", "./bin/tidemark", "the tidemark binary")
 	flag.StringVar(&s.starter.Dir, "dir", "/dev/shm", "where both systems keep their data")
+	flag.StringVar(&s.disk, "disk", "/var/tmp", "the same for scenarios that need a disk")
 	flag.IntVar(&s.starter.Port, "port", 29092, "the first port of the clusters")
 	flag.IntVar(&s.pairs, "pairs", 5, "alternating pairs of runs")
 	flag.IntVar(&s.megs, "mb", 1000, "megabytes of a run at full speed; a fifth of it for small records")
@@ -161,7 +163,7 @@ func order(pair int, only string) []string {
 // measure runs all pairs of a scenario.
 func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 	o := outcome{sc.name, map[string][]figures{}}
-	if sc.peak && s.kafkaPeak == 0 {
+	if sc.needs&kafkaPeak != 0 && s.kafkaPeak == 0 {
 		at := slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == peakOf })
 		f, err := s.once(ctx, scenarios[at], kafka)
 		if err != nil {
@@ -188,7 +190,11 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 	if system == tidemark {
 		binary, set = s.binary, s.set
 	}
-	cluster, err := s.starter.Start(binary, sc.nodes, set...)
+	starter := s.starter
+	if sc.needs&disk != 0 {
+		starter.Dir = s.disk
+	}
+	cluster, err := starter.Start(binary, sc.nodes, set...)
 	if err != nil {
 		return nil, err
 	}

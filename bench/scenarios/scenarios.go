@@ -15,33 +15,43 @@ type scenario struct {
 	name  string
 	about string
 	nodes int
-	peak  bool // needs Kafka's peak first
+	needs need
 	run   func(context.Context, *bed) (figures, error)
 }
+
+// need is what a scenario asks for beyond a cluster, as bits.
+type need uint8
+
+const (
+	nothing   need = 0
+	kafkaPeak need = 1 << (iota - 1) // the rate that Apache Kafka takes, known first
+	disk                             // data in the directory of -disk
+)
 
 // peakOf names the scenario whose rate on Apache Kafka is its peak.
 const peakOf = "produce-1k-rf3-acks-all"
 
 // scenarios is the table of all.
 var scenarios = []scenario{
-	{"produce-1k-rf1-acks-1", "peak produce, 1 KiB, one broker, acks=1", 1, false, peakProduce(1024, 1, "1")},
-	{"produce-1k-rf1-acks-all", "peak produce, 1 KiB, one broker, acks=all", 1, false, peakProduce(1024, 1, "all")},
-	{"produce-1k-rf3-acks-1", "peak produce, 1 KiB, three replicas, acks=1", 3, false, peakProduce(1024, 3, "1")},
-	{peakOf, "peak produce, 1 KiB, three replicas, acks=all", 3, false, peakProduce(1024, 3, "all")},
-	{"produce-100-rf1-acks-1", "peak produce, 100 B, one broker, acks=1", 1, false, peakProduce(100, 1, "1")},
-	{"produce-100-rf1-acks-all", "peak produce, 100 B, one broker, acks=all", 1, false, peakProduce(100, 1, "all")},
-	{"produce-100-rf3-acks-1", "peak produce, 100 B, three replicas, acks=1", 3, false, peakProduce(100, 3, "1")},
-	{"produce-100-rf3-acks-all", "peak produce, 100 B, three replicas, acks=all", 3, false, peakProduce(100, 3, "all")},
-	{"consume-hot", "one reader reads what was just written, three replicas", 3, false, consumeHot},
-	{"fan-out-8", "eight readers read along with one producer at its peak, three replicas", 3, false, fanOut},
-	{"latency-1000", "1,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(1000)},
-	{"latency-20000", "20,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, false, latencyAt(20_000)},
-	{"latency-quarter-peak", "a quarter of what Apache Kafka takes at its peak, else as above", 3, true, latencyAtPeak(0.25)},
-	{"latency-half-peak", "half of it", 3, true, latencyAtPeak(0.5)},
-	{"latency-three-quarter-peak", "three quarters of it", 3, true, latencyAtPeak(0.75)},
-	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, false, connections},
-	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, false, idlePartitions},
-	{"catch-up", "a follower lost its replicas and gets them again", 3, false, catchUp},
+	{"produce-1k-rf1-acks-1", "peak produce, 1 KiB, one broker, acks=1", 1, nothing, peakProduce(1024, 1, "1")},
+	{"produce-1k-rf1-acks-all", "peak produce, 1 KiB, one broker, acks=all", 1, nothing, peakProduce(1024, 1, "all")},
+	{"produce-1k-rf3-acks-1", "peak produce, 1 KiB, three replicas, acks=1", 3, nothing, peakProduce(1024, 3, "1")},
+	{peakOf, "peak produce, 1 KiB, three replicas, acks=all", 3, nothing, peakProduce(1024, 3, "all")},
+	{"produce-100-rf1-acks-1", "peak produce, 100 B, one broker, acks=1", 1, nothing, peakProduce(100, 1, "1")},
+	{"produce-100-rf1-acks-all", "peak produce, 100 B, one broker, acks=all", 1, nothing, peakProduce(100, 1, "all")},
+	{"produce-100-rf3-acks-1", "peak produce, 100 B, three replicas, acks=1", 3, nothing, peakProduce(100, 3, "1")},
+	{"produce-100-rf3-acks-all", "peak produce, 100 B, three replicas, acks=all", 3, nothing, peakProduce(100, 3, "all")},
+	{"consume-hot", "one reader reads what was just written, three replicas", 3, nothing, consumeHot},
+	{"consume-cold", "the same from the disk: the log is not in memory any more", 3, disk, consumeCold},
+	{"fan-out-8", "eight readers read along with one producer at its peak, three replicas", 3, nothing, fanOut},
+	{"latency-1000", "1,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, nothing, latencyAt(1000)},
+	{"latency-20000", "20,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, nothing, latencyAt(20_000)},
+	{"latency-quarter-peak", "a quarter of what Apache Kafka takes at its peak, else as above", 3, kafkaPeak, latencyAtPeak(0.25)},
+	{"latency-half-peak", "half of it", 3, kafkaPeak, latencyAtPeak(0.5)},
+	{"latency-three-quarter-peak", "three quarters of it", 3, kafkaPeak, latencyAtPeak(0.75)},
+	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, nothing, connections},
+	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, nothing, idlePartitions},
+	{"catch-up", "a follower lost its replicas and gets them again", 3, nothing, catchUp},
 }
 
 func peakLoad(size, rf int, acks string) load.Options {

@@ -17,7 +17,8 @@ type metric struct {
 
 // metrics are all figures in the order of the table.
 var metrics = []metric{
-	{"mb_per_second", true, false}, {"records_per_second", true, false}, {"read_mb_per_second", true, false}, {"seconds", false, false},
+	{"mb_per_second", true, false}, {"records_per_second", true, false}, {"read_mb_per_second", true, false},
+	{"disk_read_mb_per_second", true, false}, {"read_of_disk", true, false}, {"seconds", false, false},
 	{"produce_p50_ms", false, false}, {"produce_p99_ms", false, false}, {"produce_p999_ms", false, false}, {"produce_max_ms", false, true},
 	{"end_to_end_p50_ms", false, false}, {"end_to_end_p99_ms", false, false}, {"end_to_end_p999_ms", false, false},
 	{"end_to_end_max_ms", false, true}, {"lateness_p99_ms", false, false},
