@@ -59,6 +59,7 @@ type View struct {
 	MaximalISR     []model.BrokerID
 	MinISR         int // effective (R1.17)
 	PendingISR     bool
+	Proposed       []model.BrokerID // the ISR that the controller is asked for; nil when none is pending
 	Remotes        []RemoteView
 	// HoldsHW names the replica or rule that holds the high watermark.
 	HoldsHW Reason
@@ -72,6 +73,11 @@ func (p *Partition) View() View {
 		Marks: p.Marks(), EpochStart: l.start, MinISR: p.minISR(), PendingISR: l.pending,
 		Replicas: slices.Clone(p.replicas), ISR: slices.Clone(l.isr), MaximalISR: slices.Clone(l.maximal),
 		Now: p.now, HWPos: p.hwPos, Next: p.next, HoldsHW: p.HoldsHW(),
+	}
+	if l.pending {
+		for _, m := range l.proposal.ISR {
+			v.Proposed = append(v.Proposed, m.ID)
+		}
 	}
 	for i := range l.remotes {
 		r := &l.remotes[i]

@@ -58,6 +58,7 @@ type facts struct {
 	isr, maximal, all  []model.BrokerID
 	minISR             int
 	pending            bool
+	proposed           []model.BrokerID // the ISR that is pending
 	epochStart         model.Offset
 	remotes            []partition.RemoteView
 	recovery, logStart model.Offset // of the log
@@ -85,6 +86,11 @@ type mirror struct {
 	producers map[model.ProducerID]*node
 	highest   model.Offset // where the log was ever found to start; a crash may take that back
 	epochsOK  int          // batches whose epoch the cache was asked for
+
+	// followers is what an observer knows of each, while the replica leads in one
+	// epoch; grew says when the log came to be so long in that time.
+	followers []follower
+	grew      []growth
 
 	// agree is how many of the partition's commits were found in batches, at
 	// where to look for the next.

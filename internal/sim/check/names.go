@@ -36,6 +36,18 @@ func (KnowledgeSoundness) Name() string { return "KnowledgeSoundness" }
 // Name is HeardInEpoch.
 func (HeardInEpoch) Name() string { return "HeardInEpoch" }
 
+// Name is KnownByFetch.
+func (KnownByFetch) Name() string { return "KnownByFetch" }
+
+// Name is JoinedByFetch.
+func (JoinedByFetch) Name() string { return "JoinedByFetch" }
+
+// Name is LeavesByLag.
+func (LeavesByLag) Name() string { return "LeavesByLag" }
+
+// Name is LaggardsLeave.
+func (LaggardsLeave) Name() string { return "LaggardsLeave" }
+
 // Name is UnfencedInformed.
 func (UnfencedInformed) Name() string { return "UnfencedInformed" }
 

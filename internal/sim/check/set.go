@@ -355,7 +355,7 @@ func look(r Replica) facts {
 	f.leader, f.epoch = p.Leader()
 	v := p.View()
 	f.pepoch, f.isr, f.maximal, f.all = v.PartitionEpoch, v.ISR, v.MaximalISR, v.Replicas
-	f.minISR, f.pending, f.epochStart, f.remotes = v.MinISR, v.PendingISR, v.EpochStart, v.Remotes
+	f.minISR, f.pending, f.epochStart, f.remotes, f.proposed = v.MinISR, v.PendingISR, v.EpochStart, v.Remotes, v.Proposed
 	f.at, f.hwPos, f.next = v.Now, v.HWPos, v.Next
 	return f
 }

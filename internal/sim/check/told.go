@@ -13,7 +13,7 @@ import (
 type span struct{ low, high model.Offset }
 
 // looked takes what a look found, and remembers where the log ended in the
-// replica's leader epoch.
+// replica's leader epoch, and what it heard of its followers.
 func (m *mirror) looked(f facts) {
 	m.now = f
 	at, end := m.now.epoch, m.now.marks.LEO
@@ -25,6 +25,7 @@ func (m *mirror) looked(f facts) {
 		s = span{end, end}
 	}
 	m.ends[at] = span{min(s.low, end), max(s.high, end)}
+	m.watch()
 }
 
 // HeardInEpoch is R3.3: what a leader hears of a follower was told in its own

@@ -8,7 +8,6 @@ var aims = map[string]string{
 	"R3.3 an older leader epoch is not fenced":                                  "tail",
 	"R3.8 former lives count everywhere":                                        "relapse",
 	"R4.11 the HW of a diverging answer counts":                                 "tail",
-	"R5.4 joining is judged from memory":                                        "bounce",
 	"R4.13 a leader that is ahead is not followed anew":                         "trim",
 	"R4.10 a log that starts inside a batch cannot begin":                       "trim",
 	"R5.10 a refusal for an old version proves that nothing changed":            "rejoin",
@@ -27,4 +26,6 @@ var aims = map[string]string{
 	"R6.9 without ELR the ISR may become empty":                                 "lone",
 	"R8.19 the sign of a clean stop stays":                                      "relapse",
 	"R8.21 recovery trusts every segment":                                       "relapse",
+	"R5.5 a stopping broker may join":                                           "stop",
+	"R5.5 nobody minds that who joins is stopping":                              "stop",
 }

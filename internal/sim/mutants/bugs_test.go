@@ -75,7 +75,6 @@ var halves = map[string]string{
 	"R4.7 an answer of another epoch counts":                         "R4.7 any answer counts, whoever leads by now",
 	"R4.7 an answer for another offset counts":                       "R4.7 any answer counts, whoever leads by now",
 	"R4.7 an answer from before a truncation counts":                 "R4.7 any answer counts, whoever leads by now",
-	"R5.5 a stopping broker may join":                                "R5.5 nobody minds that who joins is stopping",
 	"R5.11 the controller's answer does not try the HW":              "R5.11 no change of the ISR tries the HW",
 	"R5.8 broker epoch of an ISR member not compared":                "R3.8 former lives count everywhere",
 	"R5.8 broker epoch of the sender not compared":                   "R5.8 neither the life of the sender nor the epochs it knows compared",
@@ -84,12 +83,9 @@ var halves = map[string]string{
 
 // unseen says of a mutant why no seed of the simulator is expected to find it.
 var unseen = map[string]string{
-	"R3.7 a refused fetch empties what is known of the follower": "its next fetch tells it again",
-	"R3.10 no credit for the fetch before":                       "healthy followers leave the ISR and come back, which breaks no promise",
 	"R3.17 an older segment is not answered at once":             "it is answered when its time is up",
 	"R3.18 news of the HW is no reason to answer":                "the follower hears of it when its time is up",
 	"R3.20 the HW keeps its place on an old segment":             "the fetch that waits is answered when its time is up",
-	"R5.2 whoever is at our end may lag":                         "idle followers leave the ISR and come back, which breaks no promise",
 	"R8.12 epochs are never made durable":                        "recovery reads them again from the batches",
 	"R8.12 epochs are made durable after the bytes":              "recovery reads them again from the batches",
 	"R9.2 a reader past the HW is out of range":                  "it is answered, without records, when its time is up",
