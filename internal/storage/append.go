@@ -132,7 +132,7 @@ func (l *Log) prepare(j *appendJob, batches []AppendBatch, now model.Millis) err
 			return l.WriteEpochs(batches[i].Epochs)
 		}
 	}
-	return nil
+	return l.rightEpochs()
 }
 
 // appendRun writes the batches that go into one segment and returns how many.

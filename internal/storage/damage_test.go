@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
@@ -272,6 +273,58 @@ func TestTheBatchesKnowTheirEpochBetterThanTheCheckpoint(t *testing.T) {
 			// An epoch may only be known later than it began.
 			t.Errorf("%q: epochs %v, want %v", content, got, want)
 		}
+	}
+}
+
+// A checkpoint that was found not to fit is replaced before anything of the log is
+// trusted: by then the batches are not asked any more (R8.12).
+func TestAWrongEpochCheckpointIsReplacedBeforeTheLogIsTrusted(t *testing.T) {
+	for name, trust := range map[string]func(w *world, l *storage.Log){
+		"flush": func(w *world, l *storage.Log) { must(w.t, l.Flush(now)) },
+		"roll": func(w *world, l *storage.Log) {
+			w.cfg.RetentionMs = 1000
+			l.SetConfig(w.cfg)
+			if start, err := l.ApplyRetention(now+100_000_000, l.LEO()); err != nil || start != l.LEO() {
+				w.t.Fatalf("start %d, %v", start, err)
+			}
+			must(w.t, w.dir.RunBackground())
+		},
+	} {
+		w, _ := filled(t)
+		right := w.reopen().Epochs()
+		must(t, w.dir.Close())
+		must(t, w.fs.Remove(w.path+"/recovery-point-offset-checkpoint"))
+		write(t, w.fs, w.file("leader-epoch-checkpoint"), "0\n2\n0 0\n7 100\n")
+		l := w.reopen()
+		if got := l.Epochs(); !slices.Equal(got, right) {
+			t.Fatalf("%s: epochs %v, want %v", name, got, right)
+		}
+		trust(w, l)
+		want := l.Epochs()
+		must(t, w.dir.CheckpointRecovery())
+		must(t, w.dir.Close())
+		if got := w.reopen().Epochs(); !slices.Equal(got, want) {
+			t.Errorf("%s: epochs %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A leader notes its epoch, writes nothing and is killed. What it copies next is
+// of the epoch before, and the disk must not say otherwise.
+func TestAnEpochWithoutRecordsIsOffTheDiskBeforeOlderOnesAreWritten(t *testing.T) {
+	w := newWorld(t)
+	l := w.fresh()
+	produce(t, l, 4, 0, now)
+	must(t, l.WriteEpochs([]model.EpochStart{{Epoch: 0, Start: 0}, {Epoch: 1, Start: 4}}))
+	must(t, w.dir.Close())
+	l = w.reopen()
+	want := []model.EpochStart{{Epoch: 0, Start: 0}}
+	if got := l.Epochs(); !slices.Equal(got, want) {
+		t.Fatalf("epochs %v", got)
+	}
+	produce(t, l, 5, 0, now)
+	if got := read(t, w.fs, w.file("leader-epoch-checkpoint")); got != string(format.Epochs(want)) {
+		t.Errorf("on disk: %q", got)
 	}
 }
 

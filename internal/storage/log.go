@@ -44,6 +44,7 @@ type Log struct {
 	metaDirty   bool         // partition.metadata was written without fsync
 	namesDirty  bool         // the folder has names that were not synced
 	epochsDirty bool         // the epoch checkpoint must be written, whatever it holds
+	epochsWrong bool         // its entries do not fit the log: not to be trusted with bytes
 	epochsGap   bool         // a batch was read again that lies before all known epochs
 	snapped     model.Offset // where the newest producer snapshot was taken; -1 none
 	lastFlush   model.Millis

@@ -158,6 +158,9 @@ func (l *Log) FlushDue(now model.Millis) bool {
 // sync is Flush without the questions. Of the active segment only the log file
 // counts: recovery reads that segment in any case and makes its indexes anew.
 func (l *Log) sync() error {
+	if err := l.rightEpochs(); err != nil {
+		return err
+	}
 	v := l.view()
 	first := v.floor(l.RecoveryPoint())
 	for i, s := range v.segs[first:] {
@@ -254,8 +257,18 @@ func (l *Log) WriteEpochs(entries []model.EpochStart) error {
 	}
 	l.namesDirty = false
 	l.keepEpochs(entries)
-	l.epochsDirty = false
+	l.epochsDirty, l.epochsWrong = false, false
 	return nil
+}
+
+// rightEpochs replaces an epoch checkpoint that a start found not to fit the log,
+// before bytes come to it, or are trusted, of which it would say the wrong epoch
+// (R8.12).
+func (l *Log) rightEpochs() error {
+	if !l.epochsWrong {
+		return nil
+	}
+	return l.WriteEpochs(l.epochs.Entries())
 }
 
 // flushBelow is the background's part of a roll: everything below upto becomes

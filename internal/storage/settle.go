@@ -102,8 +102,10 @@ func (r *loader) settleEpochs() error {
 			return err
 		}
 	}
-	end := l.epochs.TruncateFromEnd(l.leo)
-	if l.epochs.TruncateFromStart(l.start) || end {
+	if l.epochs.TruncateFromEnd(l.leo) {
+		l.epochsDirty, l.epochsWrong = true, true // what is written there may be of an older epoch
+	}
+	if l.epochs.TruncateFromStart(l.start) {
 		l.epochsDirty = true
 	}
 	return nil
@@ -162,7 +164,7 @@ func (l *Log) learnEpoch(h *record.Header) {
 	for _, e := range later {
 		l.epochs.Assign(e.Epoch, max(e.Start, h.LastOffset()+1))
 	}
-	l.epochsDirty = true
+	l.epochsDirty, l.epochsWrong = true, true
 }
 
 // settleProducers makes the producer state at the log end. After recovery it is
