@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/sim/check"
 	"github.com/tidemark-log/tidemark/internal/sim/stage"
@@ -22,6 +24,9 @@ func (r *run) brokerView(m *member) check.Broker {
 			m.node.Replicas().Inspect(func(h *api.Hosted, p *partition.Partition) {
 				visit(check.Replica{TP: h.TP, ID: h.ID, P: p, Log: h.Log})
 			})
+		},
+		Synced: func(tp model.TopicPartition) []byte {
+			return m.machine.Disk.Files().Synced(path.Join("/data", tp.String(), "leader-epoch-checkpoint"))
 		},
 		Overdue: func() error {
 			if m.node == nil {

@@ -160,6 +160,41 @@ func TestACrashKeepsOnlyWhatWasSynced(t *testing.T) {
 	}
 }
 
+func TestWhatIsSyncedIsKnownWithoutACrash(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("/d"))
+	expect := func(name, want string) {
+		t.Helper()
+		if got := m.Synced(name); string(got) != want {
+			t.Errorf("%s: %q is synced, not %q", name, got, want)
+		}
+		if got := get(t, m.CrashClone(vfs.CrashOptions{}), name); want != "" && got != want {
+			t.Errorf("%s: a power cut leaves %q", name, got)
+		}
+	}
+	put(t, m, "/d/a", "old")
+	must(t, m.SyncDir("/"))
+	expect("/d/a", "")
+	must(t, m.SyncDir("/d"))
+	f, err := m.Open("/d/a")
+	must(t, err)
+	must(t, f.Sync())
+	expect("/d/a", "old")
+	_, err = f.WriteAt([]byte("newer"), 0)
+	must(t, err)
+	expect("/d/a", "old")
+	must(t, f.Sync())
+	expect("/d/a", "newer")
+	must(t, m.Rename("/d/a", "/d/b"))
+	expect("/d/b", "")
+	must(t, m.SyncDir("/d"))
+	expect("/d/b", "newer")
+	expect("/d/a", "")
+	if m.Synced("/d") != nil || m.Synced("/d/b/c") != nil {
+		t.Error("a folder has bytes")
+	}
+}
+
 func TestACrashMayKeepAnyPrefixAndAnyPage(t *testing.T) {
 	m := vfs.NewMem()
 	put(t, m, "/a", "")

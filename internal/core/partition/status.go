@@ -147,6 +147,9 @@ func (p *Partition) ListBound(current model.Epoch, iso Isolation) (model.Offset,
 // EpochAt is the leader epoch of the record at offset o, NoEpoch when not known.
 func (p *Partition) EpochAt(o model.Offset) model.Epoch { return p.epochs.At(o) }
 
+// Epochs returns a copy of the leader epochs of the log, in their order.
+func (p *Partition) Epochs() []model.EpochStart { return p.epochs.Entries() }
+
 // servesLeader is the gate of a question that only a leader answers (R3.3).
 func (p *Partition) servesLeader(current model.Epoch) model.Error {
 	switch {

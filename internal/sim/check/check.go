@@ -34,6 +34,9 @@ type Broker struct {
 	// Replicas visits the replicas that it hosts. It is called only if Steps,
 	// Life or Image changed, while Running.
 	Replicas func(visit func(Replica))
+	// Synced is what a power cut would leave of a replica's leader-epoch-checkpoint;
+	// nil when it would leave none. It is nil itself when nobody knows.
+	Synced func(tp model.TopicPartition) []byte
 	// Overdue says what waits in the purgatory though it could be answered, or
 	// longer than it may (I32); nil when not told.
 	Overdue func() error

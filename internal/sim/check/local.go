@@ -46,6 +46,9 @@ func (EpochCache) replica(_ *Set, m *mirror) string {
 	}
 	if m.now.cuts != m.was.cuts || m.now.epoch != m.was.epoch {
 		m.epochsOK = 0
+		if text := ascending(m.p.Epochs()); text != "" {
+			return fmt.Sprintf("b%d: %s", m.id(), text)
+		}
 	}
 	from := m.readable()
 	m.highest = max(m.highest, from)
@@ -59,6 +62,16 @@ func (EpochCache) replica(_ *Set, m *mirror) string {
 		got := m.p.EpochAt(max(n.base, from))
 		if got != n.epoch && (got != model.NoEpoch || n.base >= m.highest) {
 			return fmt.Sprintf("b%d holds %v, its cache says epoch %d", m.id(), n, got)
+		}
+	}
+	return ""
+}
+
+// ascending says what is wrong with epochs that do not rise in both fields.
+func ascending(entries []model.EpochStart) string {
+	for i := 1; i < len(entries); i++ {
+		if x, y := entries[i-1], entries[i]; x.Epoch >= y.Epoch || x.Start >= y.Start {
+			return fmt.Sprintf("epoch %d starts at %d, epoch %d at %d", x.Epoch, x.Start, y.Epoch, y.Start)
 		}
 	}
 	return ""

@@ -86,6 +86,7 @@ type mirror struct {
 	producers map[model.ProducerID]*node
 	highest   model.Offset // where the log was ever found to start; a crash may take that back
 	epochsOK  int          // batches whose epoch the cache was asked for
+	named     named
 
 	// followers is what an observer knows of each, while the replica leads in one
 	// epoch; grew says when the log came to be so long in that time.
@@ -177,7 +178,7 @@ func (m *mirror) shorten(i int) {
 		return
 	}
 	m.batches = m.batches[:i:i]
-	m.epochsOK = min(m.epochsOK, i)
+	m.epochsOK, m.named = min(m.epochsOK, i), named{}
 	m.rewind()
 	m.producers = nil
 }
@@ -256,7 +257,7 @@ func (s *Set) again(m *mirror, start, leo model.Offset, fresh func(arrival) erro
 	} else {
 		keep = 0
 	}
-	m.agree, m.at, m.epochsOK, m.producers = 0, 0, 0, nil
+	m.agree, m.at, m.epochsOK, m.producers, m.named = 0, 0, 0, nil, named{}
 	m.start, m.end = start, leo
 	return gone, s.take(m, now[keep:], leo, false, fresh)
 }

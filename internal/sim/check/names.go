@@ -12,6 +12,9 @@ func (LogOrder) Name() string { return "LogOrder" }
 // Name is EpochCache.
 func (EpochCache) Name() string { return "EpochCache" }
 
+// Name is EpochOnDisk.
+func (EpochOnDisk) Name() string { return "EpochOnDisk" }
+
 // Name is SequenceContiguous.
 func (SequenceContiguous) Name() string { return "SequenceContiguous" }
 

@@ -66,6 +66,7 @@ type seat struct {
 	mirrors map[model.TopicIDPartition]*mirror
 	order   []*mirror         // as visited last
 	clean   model.BrokerEpoch // see Broker.Clean
+	synced  func(model.TopicPartition) []byte
 	// dirty says that a registered life ended other than orderly, since the last
 	// registration.
 	dirty bool
@@ -222,7 +223,7 @@ func (s *Set) lookAt(b *Broker, t *seat) error {
 			return err
 		}
 	}
-	t.image, t.steps = b.Image, b.Steps
+	t.image, t.steps, t.synced = b.Image, b.Steps, b.Synced
 	if err := s.registered(b, t); err != nil {
 		return err
 	}

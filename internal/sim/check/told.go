@@ -28,18 +28,24 @@ func (m *mirror) looked(f facts) {
 	m.watch()
 }
 
-// HeardInEpoch is R3.3: what a leader hears of a follower was told in its own
-// epoch, so the follower's log did end there in that epoch.
+// HeardInEpoch is R3.3 and R4.3: what a leader knows of a follower was told in its
+// own epoch, so the follower's log did end there in that epoch. Only who led in the
+// epoch right before remembers: another leader may have cut the follower's log.
 type HeardInEpoch struct{}
 
 func (HeardInEpoch) replica(_ *Set, m *mirror) string {
-	if m.first || m.now.role != partition.Leader || m.was.role != partition.Leader || m.was.epoch != m.now.epoch {
+	led := m.was.role == partition.Leader
+	if m.first || m.now.role != partition.Leader || led && m.now.epoch == m.was.epoch+1 {
 		return ""
 	}
+	var remembered []partition.RemoteView
+	if led && m.now.epoch == m.was.epoch {
+		remembered = m.was.remotes
+	}
 	for _, r := range m.now.remotes {
-		i := slices.IndexFunc(m.was.remotes, func(old partition.RemoteView) bool { return old.ID == r.ID })
+		i := slices.IndexFunc(remembered, func(old partition.RemoteView) bool { return old.ID == r.ID })
 		q := m.part.mirror(r.ID)
-		if q == nil || r.LEO < 0 || i >= 0 && m.was.remotes[i].LEO == r.LEO {
+		if q == nil || r.LEO < 0 || i >= 0 && remembered[i].LEO == r.LEO {
 			continue
 		}
 		if s, known := q.ends[m.now.epoch]; !known || r.LEO < s.low || r.LEO > s.high {

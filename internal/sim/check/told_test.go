@@ -30,6 +30,33 @@ func TestWhatALeaderHearsIsOfItsEpoch(t *testing.T) {
 	}
 }
 
+// Who led in the epoch right before may remember; who missed an epoch may not.
+func TestALeaderThatMissedAnEpochKnowsNobody(t *testing.T) {
+	follower := &mirror{seat: &seat{id: 2}}
+	m := &mirror{seat: &seat{id: 1}, part: &part{mirrors: []*mirror{follower}}}
+	m.now = facts{role: partition.Leader, epoch: 3, remotes: []partition.RemoteView{{ID: 2, LEO: 5}}}
+	for _, c := range []struct {
+		was  facts
+		told bool // in the epoch 3
+		ok   bool
+	}{
+		{facts{role: partition.Leader, epoch: 2, remotes: m.now.remotes}, false, true},
+		{facts{role: partition.Leader, epoch: 1, remotes: m.now.remotes}, false, false},
+		{facts{role: partition.Leader, epoch: 1, remotes: m.now.remotes}, true, true},
+		{facts{role: partition.Follower, epoch: 2, remotes: m.now.remotes}, false, false},
+		{facts{role: partition.Leader, epoch: 3, remotes: m.now.remotes}, false, true},
+		{facts{role: partition.Leader, epoch: 3}, false, false},
+	} {
+		m.was, follower.ends = c.was, map[model.Epoch]span{1: {0, 9}, 2: {6, 9}}
+		if c.told {
+			follower.ends[3] = span{5, 5}
+		}
+		if text := (HeardInEpoch{}).replica(nil, m); (text == "") != c.ok {
+			t.Errorf("%s: %v: %q", "HeardInEpoch", c, text)
+		}
+	}
+}
+
 func TestWhoIsUnfencedHasReadItsRegistration(t *testing.T) {
 	s := &Set{seats: []*seat{{id: 1, running: true, epoch: 9, image: image.New()}}}
 	d := &image.Delta{Brokers: []image.BrokerDelta{{New: &image.Broker{ID: 1, Epoch: 9}}}}

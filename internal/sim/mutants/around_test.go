@@ -73,7 +73,7 @@ var around = []mutant{
 		{controllerDir + "isr.go", "case epoch != model.UnknownBrokerEpoch && epoch != br.Epoch:", "case false:"},
 	}, nil},
 	{"R4.7", "any answer counts, whoever leads by now", []edit{
-		{replicasDir + "source.go", "		if r := l.all[p.id]; r != nil && r.source == f.s && r.inSet {\n", "		if r := l.all[p.id]; r != nil {\n"},
+		{replicasDir + "source.go", "		if r := l.all[p.id]; r != nil && r.source == f.s && r.inSet {\n", "		if r := l.all[p.id]; r != nil && r.source == f.s {\n"},
 		{replicasDir + "source.go", "	r.sent = partition.FetchPosition{}\n", ""},
 		{core + "follower.go", " || in.LeaderEpoch != p.epoch || in.Offset != p.leo", ""},
 		{core + "follower.go", "in.Generation != 0 && in.Generation != p.generation", "false"},
