@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -55,5 +56,55 @@ func TestALoadThatIsRefusedFails(t *testing.T) {
 	}
 	if got, err := load.Run(t.Context(), o); err == nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheFirstRecordIsAcknowledgedByAllReplicas(t *testing.T) {
+	c := tidetest.New(t, 3)
+	if err := load.First(t.Context(), c.Addrs(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := load.AwaitInSync(t.Context(), c.Addrs(), "first", 3, 3); err != nil {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := load.First(ended, c.Addrs(), 9); err == nil {
+		t.Error("three brokers hold nine replicas")
+	}
+}
+
+func TestAKilledLeaderIsAnOutage(t *testing.T) {
+	c := tidetest.New(t, 3)
+	o := load.Options{Brokers: c.Addrs(), Topic: "watched", Partitions: 3, ReplicationFactor: 3}
+	if err := load.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	w, err := load.NewWatch(t.Context(), o.Brokers, o.Topic, o.Partitions, 5*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Outage(t.Context(), time.Now(), []int32{0, 1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	led, controller, err := load.Leaders(t.Context(), o.Brokers, o.Topic)
+	if err != nil || len(led) != 3 || controller < 1 || controller > 3 {
+		t.Fatalf("%v are led, %d controls, %v", led, controller, err)
+	}
+	at := time.Now()
+	c.Kill(2)
+	if d, err := w.Outage(t.Context(), at, led[2]); err != nil || d <= 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if led, _, err = load.Leaders(t.Context(), o.Brokers, o.Topic); err != nil || len(led[2]) != 0 {
+		t.Errorf("%v are led, %v", led, err)
+	}
+	c.Restart(2)
+	if err := load.Prefer(t.Context(), o.Brokers, o.Topic); err != nil {
+		t.Fatal(err)
+	}
+	if led, _, err = load.Leaders(t.Context(), o.Brokers, o.Topic); err != nil || len(led[2]) != 1 {
+		t.Errorf("%v are led, %v", led, err)
 	}
 }

@@ -37,7 +37,8 @@ func Create(ctx context.Context, o Options) error {
 }
 
 // AwaitInSync waits until all ISRs of the topic together have so many replicas, and
-// each partition has a leader. It gives up after a minute.
+// each partition has a leader. It gives up after a minute, or when the context
+// says.
 func AwaitInSync(ctx context.Context, brokers []string, topic string, least, most int) error {
 	return admin(ctx, brokers, func(adm *kadm.Client) error {
 		list, err := adm.ListTopics(ctx, topic)
@@ -81,14 +82,18 @@ func offsets(ctx context.Context, o Options) (map[int32]kgo.Offset, error) {
 	return out, err
 }
 
-// admin asks until it works or a minute has passed.
+// admin asks until it works or the context ends, after a minute if it has no end.
 func admin(ctx context.Context, brokers []string, ask func(*kadm.Client) error) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(again), kgo.RetryTimeout(20*time.Second))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(again) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(time.Minute)
+	}
+	for ; ; time.Sleep(again) {
 		err := ask(kadm.NewClient(cl))
 		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return err

@@ -3,12 +3,17 @@ package rig
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Starter starts clusters: COMMAND start -d DIR -n NODES -p PORT [-x BINARY]
@@ -48,6 +53,8 @@ func (s Starter) Start(binary string, nodes int, settings ...string) (*Rig, erro
 }
 
 func (r *Rig) state() string { return filepath.Join(r.dir, "state") }
+
+func (r *Rig) data(id int) string { return filepath.Join(r.state(), strconv.Itoa(id), "data") }
 
 func (s Starter) run(args ...string) (string, error) {
 	cmd := exec.Command(s.Command[0], append(slices.Clone(s.Command[1:]), args...)...)
@@ -108,10 +115,82 @@ func (r *Rig) Restart(id int) error {
 	return err
 }
 
+// Strike ends a node at once, without the time that the command takes, and returns
+// when that was.
+func (r *Rig) Strike(id int) (time.Time, error) {
+	nodes, err := r.Processes()
+	if err != nil {
+		return time.Time{}, err
+	}
+	pid, ok := nodes[id]
+	if !ok {
+		return time.Time{}, fmt.Errorf("there is no node %d", id)
+	}
+	at := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return at, fmt.Errorf("kill node %d: %w", id, err)
+	}
+	return at, nil
+}
+
+// RestartAll starts all nodes again, side by side: none opens its port before
+// there is a quorum.
+func (r *Rig) RestartAll() error {
+	var all errgroup.Group
+	for id := range r.Brokers {
+		all.Go(func() error { return r.Restart(id + 1) })
+	}
+	return all.Wait()
+}
+
+// Unused brings all nodes to the state in which a cluster was formatted and has
+// not run yet: it kills them and removes what they wrote.
+func (r *Rig) Unused() error {
+	for id := range r.Brokers {
+		if err := r.Kill(id + 1); err != nil {
+			return err
+		}
+		if err := keepFormat(r.data(id + 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFormat removes all files of a data directory but those that formatting
+// writes: who the node is, and the first snapshot of the metadata.
+func keepFormat(dir string) error {
+	kept := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir():
+			return err
+		case d.Name() == "meta.properties" || d.Name() == "00000000000000000000-0000000000.checkpoint":
+			kept++
+			return nil
+		default:
+			return os.Remove(path)
+		}
+	})
+	if err == nil && kept != 2 {
+		err = fmt.Errorf("%s holds %d of the 2 files that formatting writes", dir, kept)
+	}
+	return err
+}
+
+// Free tells how many bytes are free where the cluster keeps its data.
+func (r *Rig) Free() (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(r.dir, &st); err != nil {
+		return 0, fmt.Errorf("look for room in %s: %w", r.dir, err)
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
 // Wipe removes what a killed node has of a topic, and returns how many partitions
 // that were.
 func (r *Rig) Wipe(id int, topic string) (int, error) {
-	folders, err := filepath.Glob(filepath.Join(r.state(), strconv.Itoa(id), "data", topic+"-[0-9]*"))
+	folders, err := filepath.Glob(filepath.Join(r.data(id), topic+"-[0-9]*"))
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +204,7 @@ func (r *Rig) Wipe(id int, topic string) (int, error) {
 
 // Segments returns the log files that a node has of a topic.
 func (r *Rig) Segments(id int, topic string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(r.state(), strconv.Itoa(id), "data", topic+"-[0-9]*", "*.log"))
+	files, err := filepath.Glob(filepath.Join(r.data(id), topic+"-[0-9]*", "*.log"))
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("node %d has no log of topic %s", id, topic)
 	}

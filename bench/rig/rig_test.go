@@ -51,3 +51,33 @@ func TestSegmentsAreTheLogsOfTheTopicAlone(t *testing.T) {
 		t.Errorf("another node has %v", got)
 	}
 }
+
+func TestWhatFormattingWroteIsKept(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const snapshot = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+	for _, name := range []string{"meta.properties", "load-0/a.log", "__cluster_metadata-0/quorum-state", ".kafka_cleanshutdown"} {
+		write(name)
+	}
+	if err := keepFormat(dir); err == nil {
+		t.Error("without its snapshot the directory is not formatted")
+	}
+	write(snapshot)
+	write("__cluster_metadata-0/00000000000000000032.snapshot")
+	if err := keepFormat(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"meta.properties": true, snapshot: true, "__cluster_metadata-0/00000000000000000032.snapshot": false} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s is there: %v", name, err == nil)
+		}
+	}
+}

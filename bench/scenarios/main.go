@@ -26,19 +26,21 @@ const (
 )
 
 type settings struct {
-	starter   rig.Starter
-	disk      string // where scenarios keep their data that need a disk
-	binary    string
-	only      string
-	names     string
-	history   string
-	pairs     int
-	megs      int
-	idle      int
-	duration  time.Duration
-	kafkaPeak float64
-	set       []string // for our brokers
-	details   bool
+	starter    rig.Starter
+	disk       string // where scenarios keep their data that need a disk
+	binary     string
+	only       string
+	names      string
+	history    string
+	pairs      int
+	megs       int
+	idle       int
+	kills      int
+	recoveryMB int
+	duration   time.Duration
+	kafkaPeak  float64
+	set        []string // for our brokers
+	details    bool
 }
 
 func main() {
@@ -54,6 +56,8 @@ func main() {
 	flag.IntVar(&s.megs, "mb", 1000, "megabytes of a run at full speed; a fifth of it for small records")
 	flag.DurationVar(&s.duration, "seconds", 20*time.Second, "how long a run at a fixed rate, or idle, is measured")
 	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
+	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
+	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
 	flag.StringVar(&s.only, "only", "", "tidemark or kafka: run one system alone")

@@ -50,8 +50,13 @@ var scenarios = []scenario{
 	{"latency-half-peak", "half of it", 3, kafkaPeak, latencyAtPeak(0.5)},
 	{"latency-three-quarter-peak", "three quarters of it", 3, kafkaPeak, latencyAtPeak(0.75)},
 	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, nothing, connections},
-	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, nothing, idlePartitions},
+	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, nothing, idle(0)},
+	{"idle-10000", "10,000 partitions of three replicas, nothing happens", 3, nothing, idle(10_000)},
 	{"catch-up", "a follower lost its replicas and gets them again", 3, nothing, catchUp},
+	{"start-up-rf1", "from the start of a formatted node to its first acknowledged record", 1, nothing, startUp},
+	{"start-up-rf3", "the same of three nodes and a record in three replicas", 3, nothing, startUp},
+	{"failover", "leaders are killed; until all that they led acknowledges again", 3, nothing, failover},
+	{"recovery", "a killed node starts again on the data that it has, under load", 3, disk, recovery},
 }
 
 func peakLoad(size, rf int, acks string) load.Options {
@@ -149,27 +154,6 @@ func connections(ctx context.Context, b *bed) (figures, error) {
 		return nil, err
 	}
 	return b.load(ctx, o)
-}
-
-// settle is how long a cluster is left alone before idling is measured.
-const settle = 5 * time.Second
-
-func idlePartitions(ctx context.Context, b *bed) (figures, error) {
-	start := time.Now()
-	if err := b.create(ctx, load.Options{ReplicationFactor: 3, Partitions: b.s.idle}); err != nil {
-		return nil, err
-	}
-	created := time.Since(start)
-	if err := pause(ctx, settle); err != nil {
-		return nil, err
-	}
-	spent, took, err := b.during(func() error { return pause(ctx, b.s.duration) })
-	if err != nil {
-		return nil, err
-	}
-	f := costs(spent, took)
-	f["seconds"] = created.Seconds() // until all are led and in sync
-	return f, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -171,3 +171,30 @@ func TestFieldsOfProcAreFoundByName(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestVictimsLeadAndAreTheControllerOrNot(t *testing.T) {
+	led := map[int][]int32{1: {0}, 2: {1, 4}, 3: {2}}
+	for _, c := range []struct {
+		controller int
+		too        bool
+		want       int
+	}{{1, false, 2}, {1, true, 1}, {3, false, 1}, {3, true, 3}} {
+		if got := victim(led, c.controller, c.too); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	if got := victim(map[int][]int32{1: {0}, 3: {1}}, 2, true); got != 0 {
+		t.Errorf("%d leads nothing", got)
+	}
+	if got := victim(map[int][]int32{3: {0, 1}}, 2, false); got != 3 {
+		t.Errorf("%d, and 3 leads all", got)
+	}
+}
+
+func TestSmallRatiosKeepTheirDigits(t *testing.T) {
+	for v, want := range map[float64]string{3.14159: "3.14", 0.5: "0.50", 0.00271: "0.0027"} {
+		if got := times(v); got != want {
+			t.Errorf("%v: %s", v, got)
+		}
+	}
+}

@@ -19,10 +19,11 @@ type metric struct {
 var metrics = []metric{
 	{"mb_per_second", true, false}, {"records_per_second", true, false}, {"read_mb_per_second", true, false},
 	{"disk_read_mb_per_second", true, false}, {"read_of_disk", true, false}, {"seconds", false, false},
+	{"failover_ms", false, false}, {"failover_controller_ms", false, false}, {"failover_max_ms", false, false},
 	{"produce_p50_ms", false, false}, {"produce_p99_ms", false, false}, {"produce_p999_ms", false, false}, {"produce_max_ms", false, true},
 	{"end_to_end_p50_ms", false, false}, {"end_to_end_p99_ms", false, false}, {"end_to_end_p999_ms", false, false},
 	{"end_to_end_max_ms", false, true}, {"lateness_p99_ms", false, false},
-	{"cpu_s_per_gb", false, false}, {"cpu_us_per_record", false, true}, {"cores", false, false}, {"client_cores", false, true},
+	{"cpu_s_per_gb", false, false}, {"cpu_seconds", false, false}, {"cpu_us_per_record", false, true}, {"cores", false, false}, {"client_cores", false, true},
 	{"rss_mb", false, true}, {"peak_rss_mb", false, false}, {"io_read_mb", false, true}, {"io_written_mb", false, true},
 	{"disk_written_mb", false, true}, {"switches_per_second", false, true},
 }

@@ -36,7 +36,7 @@ func printTable(w io.Writer, outcomes []outcome, most ceiling.Ceilings, details 
 			}
 			between, spread := "-", "-"
 			if r, ok := compare(o.runs[tidemark], o.runs[kafka], m.name); ok {
-				between, spread = fmt.Sprintf("%.2f", r.median), fmt.Sprintf("%.2f..%.2f", r.least, r.most)
+				between, spread = times(r.median), times(r.least)+".."+times(r.most)
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, m.name, better, number(ours, m.name), number(theirs, m.name), between, spread)
 			name = ""
@@ -65,4 +65,12 @@ func round(v float64) string {
 	default:
 		return fmt.Sprintf("%.3f", v)
 	}
+}
+
+// times tells a ratio.
+func times(v float64) string {
+	if v < 0.1 {
+		return fmt.Sprintf("%.4f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }

@@ -15,9 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
-
+	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 	"github.com/tidemark-log/tidemark/internal/cluster"
 )
@@ -111,27 +109,14 @@ func dev(binary string) (float64, float64, error) {
 		return 0, 0, fmt.Errorf("dev ended early: %w", err)
 	}
 	addrs := strings.TrimSpace(strings.TrimPrefix(line, "ready "))
-	if err := firstRecord(addrs); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := load.First(ctx, strings.Split(addrs, ","), 3); err != nil {
 		return 0, 0, err
 	}
 	took := time.Since(start)
 	rss, err := proc.RSS(cmd.Process.Pid)
 	return float64(took.Microseconds()) / 1000, float64(rss) / 1e6, err
-}
-
-func firstRecord(addrs string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(addrs, ",")...), kgo.MetadataMinAge(10*time.Millisecond),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }), kgo.UnknownTopicRetries(-1))
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).CreateTopic(ctx, 1, 3, nil, "first"); err != nil {
-		return err
-	}
-	return cl.ProduceSync(ctx, &kgo.Record{Topic: "first", Value: []byte("hello")}).FirstErr()
 }
 
 // inProcess starts a cluster as a test does and tells the time in milliseconds.
