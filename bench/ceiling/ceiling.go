@@ -15,19 +15,17 @@ type Ceilings struct {
 	Loopback float64 `json:"loopback_mb_per_second"` // one TCP connection from a buffer to nowhere
 	Write    float64 `json:"write_mb_per_second"`    // to a file in the data directory, synced at the end
 	Sendfile float64 `json:"sendfile_mb_per_second"` // from that file through one TCP connection to nowhere
+	Copy     float64 `json:"copy_mb_per_second"`     // from that file through one TCP connection to another file, by plain reads and writes
 }
 
 const chunk = 1 << 20
 
-// Measure moves the megabytes three ways. The file in the directory is removed.
+// Measure moves the megabytes four ways. The files in the directory are removed.
 func Measure(dir string, megs int) (Ceilings, error) {
 	var c Ceilings
-	buf := make([]byte, chunk)
-	for i := range buf {
-		buf[i] = byte(i * 7)
-	}
 	var err error
-	if c.Loopback, err = send(megs, func(to net.Conn) error {
+	buf := pattern()
+	if c.Loopback, err = send(megs, io.Discard, func(to net.Conn) error {
 		for range megs {
 			if _, err := to.Write(buf); err != nil {
 				return err
@@ -46,7 +44,7 @@ func Measure(dir string, megs int) (Ceilings, error) {
 	if c.Write, err = write(f, buf, megs); err != nil {
 		return c, fmt.Errorf("measure writes: %w", err)
 	}
-	c.Sendfile, err = send(megs, func(to net.Conn) error {
+	c.Sendfile, err = send(megs, io.Discard, func(to net.Conn) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -56,7 +54,36 @@ func Measure(dir string, megs int) (Ceilings, error) {
 	if err != nil {
 		return c, fmt.Errorf("measure sendfile: %w", err)
 	}
+	if c.Copy, err = copied(f, dir, megs); err != nil {
+		return c, fmt.Errorf("measure a copy: %w", err)
+	}
 	return c, nil
+}
+
+func pattern() []byte {
+	buf := make([]byte, chunk)
+	for i := range buf {
+		buf[i] = byte(i * 7)
+	}
+	return buf
+}
+
+// copied reads the file, sends it, receives it and writes it to another one in the
+// directory.
+func copied(f *os.File, dir string, megs int) (float64, error) {
+	other, err := os.CreateTemp(dir, "ceiling-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(other.Name())
+	defer other.Close()
+	return send(megs, other, func(to net.Conn) error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := drain(f, to)
+		return err
+	})
 }
 
 func write(f *os.File, buf []byte, megs int) (float64, error) {
@@ -72,8 +99,8 @@ func write(f *os.File, buf []byte, megs int) (float64, error) {
 	return rate(megs, start), nil
 }
 
-// send tells how fast a reader got what from sent.
-func send(megs int, from func(net.Conn) error) (float64, error) {
+// send tells how fast a reader got what from sent and wrote it to into.
+func send(megs int, into io.Writer, from func(net.Conn) error) (float64, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -96,7 +123,7 @@ func send(megs int, from func(net.Conn) error) (float64, error) {
 	}
 	defer conn.Close()
 	start := time.Now()
-	got, err := drain(conn)
+	got, err := drain(conn, into)
 	if sendErr := <-sent; err == nil {
 		err = sendErr
 	}
@@ -106,12 +133,17 @@ func send(megs int, from func(net.Conn) error) (float64, error) {
 	return rate(megs, start), err
 }
 
-// drain reads as a client does, into memory.
-func drain(from net.Conn) (int64, error) {
+// drain reads as a client does, into memory, and writes it on from there.
+func drain(from io.Reader, to io.Writer) (int64, error) {
 	buf, sum := make([]byte, chunk), int64(0)
 	for {
 		n, err := from.Read(buf)
 		sum += int64(n)
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return sum, err
+			}
+		}
 		if err == io.EOF {
 			return sum, nil
 		}

@@ -1,7 +1,11 @@
 package ceiling
 
 import (
+	"errors"
+	"math"
 	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -11,10 +15,50 @@ func TestEveryCeilingIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Loopback <= 0 || c.Write <= 0 || c.Sendfile <= 0 {
+	if c.Loopback <= 0 || c.Write <= 0 || c.Sendfile <= 0 || c.Copy <= 0 {
 		t.Errorf("%+v", c)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestEveryFloorIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	dir, procs := t.TempDir(), runtime.GOMAXPROCS(0)
+	f, err := MeasureFloors(dir, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []float64{f.ProduceRF1, f.ProduceRF3, f.Sendfile, f.Mapped, f.Memory, f.Consume()} {
+		if v <= 0 || math.IsInf(v, 0) {
+			t.Errorf("%+v", f)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if runtime.GOMAXPROCS(0) != procs {
+		t.Error("the runtime is not what it was")
+	}
+}
+
+func TestTheFloorOfConsumingIsTheCheaperWayFromTheFile(t *testing.T) {
+	if got := (Floors{Sendfile: 3, Mapped: 2, Memory: 1}).Consume(); got != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A server that cannot write ends, and so does the client that sends to it.
+func TestAFloorThatCannotBeMeasuredIsAnError(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	if _, err := MeasureFloors(none, 1); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	m := mover{dir: none, bytes: 16 << 20, piece: 64 << 10}
+	if _, err := m.produce(2); err == nil {
+		t.Error("nothing was stored")
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-log/tidemark/bench/ceiling"
 	"github.com/tidemark-log/tidemark/bench/rig"
 )
 
@@ -41,6 +40,7 @@ type settings struct {
 	kafkaPeak  float64
 	set        []string // for our brokers
 	details    bool
+	limits     limits // of the machine, measured first
 }
 
 func main() {
@@ -89,21 +89,18 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	here, id := thisMachine(), commit()
-	most, err := ceiling.Measure(s.starter.Dir, max(s.megs/2, 1))
-	if err != nil {
+	if s.limits, err = measureLimits(s.starter.Dir, max(s.megs/2, 1)); err != nil {
 		return err
 	}
 	outcomes, failed, err := s.measureAll(ctx, chosen, here, id)
 	if err != nil {
 		return err
 	}
-	if err := printTable(os.Stdout, outcomes, most, s.details); err != nil {
+	if err := printTable(os.Stdout, outcomes, s.limits, s.details); err != nil {
 		return err
 	}
-	limits := outcome{"ceilings", map[string][]figures{"machine": {{
-		"loopback_mb_per_second": most.Loopback, "write_mb_per_second": most.Write, "sendfile_mb_per_second": most.Sendfile,
-	}}}}
-	if err := s.remember(limits, here, id); err != nil {
+	ceilings := outcome{"ceilings", map[string][]figures{"machine": {s.limits.figures()}}}
+	if err := s.remember(ceilings, here, id); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -181,6 +178,7 @@ func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 			if err != nil {
 				return o, fmt.Errorf("%s on %s, pair %d: %w", sc.name, system, pair+1, err)
 			}
+			s.limits.beside(sc.name, f)
 			o.runs[system] = append(o.runs[system], f)
 			fmt.Fprintf(os.Stderr, "%s %d/%d %s:%s\n", sc.name, pair+1, s.pairs, system, brief(f))
 		}

@@ -70,18 +70,27 @@ func TestTheTableShowsMediansAndRatios(t *testing.T) {
 	err := printTable(&b, []outcome{
 		{"produce", map[string][]figures{tidemark: {{"mb_per_second": 200, "cores": 0.5}, {"mb_per_second": 220, "cores": 0.5}}, kafka: {{"mb_per_second": 100, "cores": 2}, {"mb_per_second": 55, "cores": 1}}}},
 		{"idle", map[string][]figures{tidemark: {{"cores": 0.03, "rss_mb": 60}}}},
-	}, ceiling.Ceilings{Loopback: 4321, Write: 2000, Sendfile: 3.5}, false)
+	}, limits{
+		ceiling.Ceilings{Loopback: 4321, Write: 2000, Sendfile: 3.5, Copy: 500},
+		ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 1.9, Sendfile: 0.2, Mapped: 0.31, Memory: 0.15},
+	}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `
-scenario  figure                  better  tidemark  kafka  ratio  of pairs
-produce   mb_per_second           higher  210       77.5   3.00   2.00..4.00
-          cores                   lower   0.500     1.500  0.38   0.25..0.50
-idle      cores                   lower   0.030     -      -      -
-machine   loopback_mb_per_second  higher  4321
-          write_mb_per_second     higher  2000
-          sendfile_mb_per_second  higher  3.500
+scenario  figure                               better  tidemark  kafka  ratio  of pairs
+produce   mb_per_second                        higher  210       77.5   3.00   2.00..4.00
+          cores                                lower   0.500     1.500  0.38   0.25..0.50
+idle      cores                                lower   0.030     -      -      -
+machine   loopback_mb_per_second               higher  4321
+          write_mb_per_second                  higher  2000
+          sendfile_mb_per_second               higher  3.500
+          copy_mb_per_second                   higher  500
+          floor_produce_rf1_cpu_s_per_gb       lower   0.500
+          floor_produce_rf3_cpu_s_per_gb       lower   1.900
+          floor_consume_sendfile_cpu_s_per_gb  lower   0.200
+          floor_consume_mmap_cpu_s_per_gb      lower   0.310
+          floor_consume_memory_cpu_s_per_gb    lower   0.150
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("%s\nwant%s", got, want)
@@ -195,6 +204,21 @@ func TestSmallRatiosKeepTheirDigits(t *testing.T) {
 	for v, want := range map[float64]string{3.14159: "3.14", 0.5: "0.50", 0.00271: "0.0027"} {
 		if got := times(v); got != want {
 			t.Errorf("%v: %s", v, got)
+		}
+	}
+}
+
+func TestCostsAreComparedWithTheFloorOfTheirScenario(t *testing.T) {
+	l := limits{ceiling.Ceilings{Copy: 600}, ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 2, Sendfile: 0.2, Mapped: 0.3}}
+	for scenario, want := range map[string]float64{
+		"produce-1k-rf1-acks-1": 8, "produce-100-rf3-acks-all": 2, "consume-hot": 20, "consume-cold": 20, "fan-out-8": 0, "catch-up": 0,
+	} {
+		f := figures{"cpu_s_per_gb": 4, "mb_per_second": 200}
+		if l.beside(scenario, f); f["times_floor"] != want {
+			t.Errorf("%s: %v", scenario, f)
+		}
+		if copied := f["times_copy"]; (scenario == "catch-up") != (copied == 3) {
+			t.Errorf("%s: %v times a copy", scenario, copied)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
-
-	"github.com/tidemark-log/tidemark/bench/ceiling"
 )
 
 // outcome is all that was measured of one scenario: the runs by system, those of
@@ -18,7 +16,7 @@ type outcome struct {
 
 // printTable prints the medians of all scenarios and their ratios, and what the
 // machine can do. Details are figures that explain others.
-func printTable(w io.Writer, outcomes []outcome, most ceiling.Ceilings, details bool) error {
+func printTable(w io.Writer, outcomes []outcome, l limits, details bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "scenario\tfigure\tbetter\ttidemark\tkafka\tratio\tof pairs")
 	for _, o := range outcomes {
@@ -30,21 +28,19 @@ func printTable(w io.Writer, outcomes []outcome, most ceiling.Ceilings, details 
 			if !one && !other || m.detail && !details {
 				continue
 			}
-			better := "lower"
-			if m.higher {
-				better = "higher"
-			}
 			between, spread := "-", "-"
 			if r, ok := compare(o.runs[tidemark], o.runs[kafka], m.name); ok {
 				between, spread = times(r.median), times(r.least)+".."+times(r.most)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, m.name, better, number(ours, m.name), number(theirs, m.name), between, spread)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, m.name, m.better(), number(ours, m.name), number(theirs, m.name), between, spread)
 			name = ""
 		}
 	}
-	fmt.Fprintf(t, "machine\tloopback_mb_per_second\thigher\t%s\n", round(most.Loopback))
-	fmt.Fprintf(t, "\twrite_mb_per_second\thigher\t%s\n", round(most.Write))
-	fmt.Fprintf(t, "\tsendfile_mb_per_second\thigher\t%s\n", round(most.Sendfile))
+	name := "machine"
+	for _, x := range l.list() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, x.name, x.better(), round(x.value))
+		name = ""
+	}
 	return t.Flush()
 }
 

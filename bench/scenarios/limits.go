@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/tidemark-log/tidemark/bench/ceiling"
+)
+
+// limits are what the machine can do.
+type limits struct {
+	most  ceiling.Ceilings
+	least ceiling.Floors
+}
+
+func measureLimits(dir string, megs int) (l limits, err error) {
+	if l.most, err = ceiling.Measure(dir, megs); err != nil {
+		return l, err
+	}
+	l.least, err = ceiling.MeasureFloors(dir, megs)
+	return l, err
+}
+
+// limit is one of them as it is shown.
+type limit struct {
+	metric
+	value float64
+}
+
+// list returns all in the order of the table.
+func (l limits) list() []limit {
+	rate := func(name string, v float64) limit { return limit{metric{name + "_mb_per_second", true, false}, v} }
+	cost := func(name string, v float64) limit {
+		return limit{metric{"floor_" + name + "_cpu_s_per_gb", false, false}, v}
+	}
+	return []limit{
+		rate("loopback", l.most.Loopback), rate("write", l.most.Write), rate("sendfile", l.most.Sendfile), rate("copy", l.most.Copy),
+		cost("produce_rf1", l.least.ProduceRF1), cost("produce_rf3", l.least.ProduceRF3), cost("consume_sendfile", l.least.Sendfile),
+		cost("consume_mmap", l.least.Mapped), cost("consume_memory", l.least.Memory),
+	}
+}
+
+func (l limits) figures() figures {
+	out := figures{}
+	for _, x := range l.list() {
+		out[x.name] = x.value
+	}
+	return out
+}
+
+// floor returns the least cost of what a scenario does, in seconds a GB; 0 if there
+// is none.
+func (l limits) floor(scenario string) float64 {
+	switch {
+	case strings.HasPrefix(scenario, "consume-"):
+		return l.least.Consume()
+	case !strings.HasPrefix(scenario, "produce-"):
+		return 0
+	case strings.Contains(scenario, "-rf3-"):
+		return l.least.ProduceRF3
+	default:
+		return l.least.ProduceRF1
+	}
+}
+
+// beside adds to the figures of a run how they compare with the limits.
+func (l limits) beside(scenario string, f figures) {
+	if floor, cost := l.floor(scenario), f["cpu_s_per_gb"]; floor > 0 && cost > 0 {
+		f["times_floor"] = cost / floor
+	}
+	if rate := f["mb_per_second"]; scenario == "catch-up" && rate > 0 {
+		f["times_copy"] = l.most.Copy / rate
+	}
+}
