@@ -30,6 +30,9 @@ type fetchCall struct {
 	work    Fetch
 	results []sessions.Result
 	resp    wire.FetchResponse
+	// Reused for the answer.
+	parts    []wire.FetchPartition
+	included []bool
 }
 
 // Fetch serves key 1, versions 4 to 18, for followers and consumers (R3, R9).
@@ -95,12 +98,40 @@ func (c *fetchCall) begin() model.Error {
 	}
 	c.turn = turn
 	c.work.Parts, c.keys = c.work.Parts[:0], c.keys[:0]
+	c.stand()
 	for _, p := range turn.Partitions() {
 		c.keys = append(c.keys, p.Key)
 		c.work.Parts = append(c.work.Parts, FetchPart{})
 		c.part(p, &c.work.Parts[len(c.work.Parts)-1])
 	}
 	return model.None
+}
+
+// stand tells the loop which session of a follower this is, so that it watches
+// what is idle.
+func (c *fetchCall) stand() {
+	c.work.Standing, c.work.Left = nil, c.work.Left[:0]
+	data := c.turn.Data()
+	if c.replica < 0 || data == nil {
+		return
+	}
+	if *data == nil {
+		*data = &Standing{}
+	}
+	c.work.Standing = (*data).(*Standing)
+	c.work.Epoch = c.replicaEpoch()
+	for _, p := range c.turn.Forgotten() {
+		if seat, ok := p.Data.(*Seat); ok {
+			c.work.Left = append(c.work.Left, seat)
+		}
+	}
+}
+
+func (c *fetchCall) replicaEpoch() model.BrokerEpoch {
+	if c.in.Version >= 15 {
+		return model.BrokerEpoch(c.in.ReplicaState.Epoch)
+	}
+	return model.UnknownBrokerEpoch
 }
 
 // key names a partition as the version of the request does.
@@ -134,7 +165,15 @@ func (c *fetchCall) wishes() []sessions.Partition {
 // part finds the replica of one partition and says what is wanted of it. A
 // session remembers the replica, so that a turn costs no look-up.
 func (c *fetchCall) part(p *sessions.Partition, out *FetchPart) {
-	h, _ := p.Data.(*Hosted)
+	seat, _ := p.Data.(*Seat)
+	if seat == nil {
+		seat = &Seat{entry: p}
+		p.Data = seat
+	}
+	if c.work.Standing != nil {
+		out.Seat = seat
+	}
+	h := seat.hosted
 	if h == nil || h.Gone.Load() {
 		var err model.Error
 		if c.in.Version >= 13 {
@@ -143,11 +182,11 @@ func (c *fetchCall) part(p *sessions.Partition, out *FetchPart) {
 			h, err = c.d.placeByName(c.img, p.Key.Topic, p.Key.Partition)
 		}
 		if err != model.None {
-			p.Data = nil
+			seat.hosted = nil
 			c.refuse(p.Key, err, out)
 			return
 		}
-		p.Data = h
+		seat.hosted = h
 	}
 	out.Hosted = h
 	out.Request = partition.FetchRequest{
@@ -158,8 +197,8 @@ func (c *fetchCall) part(p *sessions.Partition, out *FetchPart) {
 	}
 	if c.replica < 0 {
 		out.Request.Replica = model.NoBroker
-	} else if c.in.Version >= 15 {
-		out.Request.ReplicaEpoch = model.BrokerEpoch(c.in.ReplicaState.Epoch)
+	} else {
+		out.Request.ReplicaEpoch = c.replicaEpoch()
 	}
 }
 
@@ -194,7 +233,8 @@ func (c *fetchCall) done() { c.r.Reply(c) }
 // Layout reads what was planned and encodes the answer.
 func (c *fetchCall) Layout(l *transport.Layout) error {
 	c.resp.Version, c.resp.Err, c.resp.Nodes = c.in.Version, model.None, c.resp.Nodes[:0]
-	parts := make([]wire.FetchPartition, len(c.work.Parts))
+	c.join()
+	parts := c.reuse(len(c.work.Parts))
 	c.results = c.results[:0]
 	left := c.work.MaxBytes
 	first := true
@@ -210,7 +250,7 @@ func (c *fetchCall) Layout(l *transport.Layout) error {
 		}
 		c.results = append(c.results, sessions.Result{
 			Err: out.Err, Records: out.Records.Size() > 0, Diverging: out.Diverging.Epoch >= 0,
-			Preferred: out.Preferred >= 0, HW: out.HW, LogStart: out.LogStart,
+			Preferred: out.Preferred >= 0, HW: out.HW, LogStart: out.LogStart, Quiet: p.Quiet,
 		})
 	}
 	c.answer(parts)
@@ -219,11 +259,39 @@ func (c *fetchCall) Layout(l *transport.Layout) error {
 	return nil
 }
 
+// join makes the parts that the loop added part of the session's turn.
+func (c *fetchCall) join() {
+	for i := len(c.keys); i < len(c.work.Parts); i++ {
+		entry := c.work.Parts[i].Seat.entry
+		c.keys = append(c.keys, entry.Key)
+		c.turn.Join(entry)
+	}
+}
+
+// reuse returns room for the answer's partitions.
+func (c *fetchCall) reuse(n int) []wire.FetchPartition {
+	if cap(c.parts) < n {
+		c.parts, c.included = make([]wire.FetchPartition, n), make([]bool, n)
+	}
+	c.parts, c.included = c.parts[:n], c.included[:n]
+	clear(c.included)
+	return c.parts
+}
+
 // Discard is called when the connection is gone.
-func (c *fetchCall) Discard() { c.recycle() }
+func (c *fetchCall) Discard() {
+	c.join()
+	c.d.mu.Lock()
+	c.d.sessions.Abort(c.turn)
+	c.d.mu.Unlock()
+	c.recycle()
+}
 
 func (c *fetchCall) recycle() {
 	clear(c.work.Parts)
+	clear(c.work.Left)
+	clear(c.parts)
+	c.work.Standing = nil
 	c.r, c.img, c.turn = nil, nil, nil
 	c.in, c.resp = kmsg.FetchRequest{}, wire.FetchResponse{Topics: c.resp.Topics[:0]}
 	c.d.calls.Put(c)
@@ -304,7 +372,7 @@ func (c *fetchCall) aborted(p *FetchPart, out *wire.FetchPartition, next model.O
 // answer ends the session's turn and keeps the partitions that belong into it.
 func (c *fetchCall) answer(parts []wire.FetchPartition) {
 	c.resp.Topics = c.resp.Topics[:0]
-	included := make([]bool, len(parts))
+	included := c.included
 	c.d.mu.Lock()
 	id, err := c.d.sessions.Answer(c.d.Now(), c.turn, c.results, func(i int) {
 		included[i] = true

@@ -51,7 +51,8 @@ const evictAfter = 120 * time.Second
 
 // Init makes the session cache. nextID gives candidates for session ids.
 func (d *DataPath) Init(slots int, nextID func() int32) {
-	d.sessions = sessions.New(sessions.Config{Slots: slots, EvictAfter: evictAfter, NextID: nextID})
+	d.sessions = sessions.New(sessions.Config{Slots: slots, EvictAfter: evictAfter, NextID: nextID,
+		Ended: func(data any) { d.Replicas.Leave(data.(*Standing)) }})
 }
 
 // Sessions is the number of fetch sessions.

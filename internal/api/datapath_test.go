@@ -53,6 +53,9 @@ func (w *world) store(p *Produce, part *ProducePart) {
 	}
 }
 
+// Leave has nothing to watch.
+func (w *world) Leave(*Standing) {}
+
 // Fetch answers at once with what there is.
 func (w *world) Fetch(f *Fetch) {
 	w.mu.Lock()

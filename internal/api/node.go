@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/producers"
+	"github.com/tidemark-log/tidemark/internal/core/sessions"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -33,6 +34,8 @@ type Replicas interface {
 	ByID(id model.TopicIDPartition) *Hosted
 	Produce(*Produce)
 	Fetch(*Fetch)
+	// Leave ends a follower's session.
+	Leave(*Standing)
 }
 
 // Produce is one produce request on its way through the broker.
@@ -69,6 +72,13 @@ type Fetch struct {
 	MinBytes int64
 	MaxBytes int64
 	Parts    []FetchPart
+	// Standing is the session of a follower, nil outside of any. The loop adds parts
+	// of it that were quiet, behind the others.
+	Standing *Standing
+	// Epoch is that of the follower's registration, and Left are the seats of the
+	// partitions that it fetches no more.
+	Epoch model.BrokerEpoch
+	Left  []*Seat
 	// Done is called once, from the loop, when every part has its reply.
 	Done func()
 }
@@ -79,6 +89,22 @@ type FetchPart struct {
 	Hosted  *Hosted
 	Request partition.FetchRequest
 	Reply   partition.Reply
+	// Seat is its place in the follower's session, nil outside of any. Quiet, in the
+	// answer, says that the loop watches it: it need not be asked for again.
+	Seat  *Seat
+	Quiet bool
+}
+
+// Standing is a follower's fetch session as the loop sees it: what of it is idle
+// costs nothing. Owner belongs to the loop.
+type Standing struct{ Owner any }
+
+// Seat is a partition's place in a Standing. Owner belongs to the loop.
+type Seat struct {
+	Owner any
+
+	entry  *sessions.Partition
+	hosted *Hosted
 }
 
 // Refuse makes the part's reply an error.

@@ -20,6 +20,10 @@ type fetchOp struct {
 	now   bool
 	// parking is its number among the parked fetches of followers.
 	parking uint64
+	// s is the follower's session, nil outside of any, and request the number of
+	// this one in it.
+	s       *standing
+	request uint64
 }
 
 // expectWait is how long a fetch waits at most while its follower has yet to
@@ -41,6 +45,9 @@ func (l *Loop) Fetch(f *api.Fetch) {
 }
 
 func (op *fetchOp) turn(l *Loop) {
+	if op.f.Standing != nil {
+		l.ask(op)
+	}
 	for i := range op.f.Parts {
 		p := &op.f.Parts[i]
 		if p.Hosted == nil {
@@ -61,18 +68,35 @@ func (op *fetchOp) turn(l *Loop) {
 	if op.f.Replica >= 0 && len(l.expected[op.f.Replica]) > 0 {
 		wait = min(wait, l.expectedWait(op.f.Replica))
 	}
-	if op.now || wait <= 0 || len(op.f.Parts) == 0 || op.bytes >= op.f.MinBytes {
+	if op.now || wait <= 0 || op.empty() || op.bytes >= op.f.MinBytes {
 		op.Complete()
 		return
 	}
-	keys := make([]*replica, len(op.f.Parts))
+	op.park(wait)
+}
+
+// park lets the request wait under its partitions, and under the bell of its
+// session.
+func (op *fetchOp) park(wait time.Duration) {
+	l := op.l
+	l.keys = l.keys[:0]
 	for i := range op.f.Parts {
-		keys[i] = op.f.Parts[i].Hosted.Owner.(*replica)
+		l.keys = append(l.keys, op.f.Parts[i].Hosted.Owner.(*replica))
 	}
 	if op.f.Replica >= 0 {
 		l.parkFollower(op)
 	}
-	l.fetches.Park(l.now, op, l.now.Add(wait), keys...)
+	if op.s != nil {
+		op.s.op = op
+		l.keys = append(l.keys, op.s.bell)
+	}
+	l.fetches.Park(l.now, op, l.now.Add(wait), l.keys...)
+	clear(l.keys)
+}
+
+// empty says that the request is for nothing, not even for what is quiet.
+func (op *fetchOp) empty() bool {
+	return len(op.f.Parts) == 0 && (op.s == nil || len(op.s.quiet) == 0)
 }
 
 // parkFollower remembers a follower's request, so that hurry can find it.
@@ -93,8 +117,16 @@ func (l *Loop) hurry(b model.BrokerID) {
 	for _, n := range slices.Sorted(maps.Keys(waiting)) {
 		op := waiting[n]
 		op.now = true
-		l.wakes = append(l.wakes, pendingWake{op.f.Parts[0].Hosted.Owner.(*replica), partition.WakeFetch})
+		l.wakes = append(l.wakes, pendingWake{op.key(), partition.WakeFetch})
 	}
+}
+
+// key is one of those that the request waits under.
+func (op *fetchOp) key() *replica {
+	if op.s != nil {
+		return op.s.bell
+	}
+	return op.f.Parts[0].Hosted.Owner.(*replica)
 }
 
 // take adds one partition's reply to what the request has.
@@ -153,6 +185,7 @@ func (op *fetchOp) Complete() {
 			op.retry(p, true)
 		}
 	}
+	op.settle()
 	op.f.Done()
 }
 

@@ -75,6 +75,13 @@ func (op *fetchOp) ready() bool {
 		}
 		bytes += reply.Bytes
 	}
+	if op.s != nil && op.s.op == op {
+		for _, q := range op.s.quiet {
+			if reply := q.r.p.Peek(q.part.Request); reply.Now || reply.Bytes > 0 {
+				return true
+			}
+		}
+	}
 	return op.now || bytes >= op.f.MinBytes
 }
 

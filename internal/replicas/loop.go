@@ -61,6 +61,7 @@ type Loop struct {
 	now   model.Time
 	wall  model.Millis
 	wakes []pendingWake
+	keys  []*replica // of what is being parked
 	in    inputs
 	jobs  []job
 	// waking is the replica whose waiters are being tried.
@@ -124,6 +125,7 @@ type pendingWake struct {
 // inputs are the reused inputs of Step.
 type inputs struct {
 	produce   partition.Produce
+	heard     partition.Heard
 	appended  partition.Appended
 	epochs    partition.EpochPersisted
 	truncated partition.Truncated
@@ -370,7 +372,11 @@ func (l *Loop) step(r *replica, in partition.Input) partition.Ready {
 // producers first, then fetches, then deletions, so that a follower's reply
 // never overtakes the producer that it acknowledges.
 func (l *Loop) wakeAll() {
+	roused := 0
 	for i := 0; i < len(l.wakes); i++ {
+		for ; roused < len(l.wakes); roused++ { // all of them: one answer may tell of several
+			l.rouse(l.wakes[roused])
+		}
 		w := l.wakes[i]
 		l.waking = w.r
 		if w.what&partition.WakeProduce != 0 {
@@ -378,6 +384,7 @@ func (l *Loop) wakeAll() {
 		}
 		if w.what&partition.WakeFetch != 0 {
 			l.fetches.Wake(w.r)
+			l.ring(w.r)
 		}
 		if w.what&partition.WakeDelete != 0 {
 			l.deletes.Wake(w.r)

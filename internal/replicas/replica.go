@@ -42,6 +42,11 @@ type replica struct {
 
 	cuts []Cut // what truncations removed here, the newest ones (R13.3)
 
+	// quiet are the seats of followers' sessions for which nothing happens here, and
+	// bells the sessions whose waiting request was told of it (see standing).
+	quiet []*seat
+	bells []*standing
+
 	checkpointed model.Offset // HW in the last checkpoint
 	ends         lastEnds
 }

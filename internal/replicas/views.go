@@ -28,6 +28,9 @@ func (l *Loop) Views(topics []string) []View {
 			if len(topics) > 0 && !slices.Contains(topics, r.tp().Topic) {
 				continue
 			}
+			for _, q := range r.quiet {
+				l.hear(q)
+			}
 			out = append(out, View{TP: r.tp(), Hosted: r.hosted, View: r.p.View(), Serving: r.p.Serving(),
 				Cuts: slices.Clone(r.cuts), Now: l.now})
 		}

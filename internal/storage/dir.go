@@ -83,8 +83,9 @@ type Dir struct {
 	meta  format.Meta
 	clean model.BrokerEpoch
 
-	mu   sync.Mutex // guards logs
-	logs map[model.TopicPartition]*Log
+	mu     sync.Mutex // guards logs and sorted
+	logs   map[model.TopicPartition]*Log
+	sorted []*Log // what Logs returns; nil when logs changed since
 
 	// checkpoints is held while a checkpoint file of the directory is written; it
 	// guards what those files say.
@@ -111,11 +112,15 @@ func (d *Dir) Path() string { return d.path }
 // found at opening; UnknownBrokerEpoch after an unclean stop (R8.24).
 func (d *Dir) CleanShutdownEpoch() model.BrokerEpoch { return d.clean }
 
-// Logs lists the logs in order of topic and partition.
+// Logs lists the logs in order of topic and partition. The list is shared: the
+// caller does not change it.
 func (d *Dir) Logs() []*Log {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.logs), func(a, b *Log) int { return a.tp.Compare(b.tp) })
+	if d.sorted == nil {
+		d.sorted = slices.SortedFunc(maps.Values(d.logs), func(a, b *Log) int { return a.tp.Compare(b.tp) })
+	}
+	return d.sorted
 }
 
 // Log returns one log, nil when it is not here.
@@ -180,7 +185,7 @@ func (d *Dir) Create(tp model.TopicPartition, id model.UUID, cfg LogConfig, now 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.logs[tp] = l
+	d.logs[tp], d.sorted = l, nil
 	return l, nil
 }
 
@@ -234,6 +239,7 @@ func (d *Dir) setAside(tp model.TopicPartition, suffix string) (*Log, string, er
 	d.mu.Lock()
 	l := d.logs[tp]
 	delete(d.logs, tp)
+	d.sorted = nil
 	d.mu.Unlock()
 	if l == nil {
 		return nil, "", fmt.Errorf("%s: no such log", tp)

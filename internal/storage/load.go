@@ -161,7 +161,7 @@ func (d *Dir) loadLogs(clean bool) error {
 	})
 	for _, l := range logs {
 		if l != nil {
-			d.logs[l.tp] = l
+			d.logs[l.tp], d.sorted = l, nil
 		}
 	}
 	return err

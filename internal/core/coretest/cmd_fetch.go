@@ -62,6 +62,28 @@ func (w *World) cmdProbe(a *args) error {
 	return nil
 }
 
+// cmdAsks shows whether the leader has anything to say to a follower, and lets it
+// ask again if not, without a fetch (R3.10):
+//
+//	asks 2 [at=3s] [to=]
+func (w *World) cmdAsks(a *args) error {
+	b, err := w.named(a)
+	if err != nil {
+		return err
+	}
+	to, err := w.presumed(a, "to")
+	if err != nil {
+		return err
+	}
+	if !to.p.Quiet(b.id) {
+		w.say("b%d has to fetch", b.id)
+	} else {
+		w.say("quiet")
+	}
+	w.step(to, &partition.Heard{Replica: b.id, At: model.Time(a.duration("at", time.Duration(w.now)))}, nil)
+	return nil
+}
+
 // held takes the first held-up message of the named follower, or with n= that
 // one of all.
 func (w *World) held(a *args) (*message, error) {

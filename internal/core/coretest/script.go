@@ -70,6 +70,7 @@ var commands = map[string]func(*World, *args) error{
 	"marker":    (*World).cmdMarker,
 	"fetch":     (*World).cmdFetch,
 	"probe":     (*World).cmdProbe,
+	"asks":      (*World).cmdAsks,
 	"deliver":   (*World).cmdDeliver,
 	"drop":      (*World).cmdDrop,
 	"consume":   (*World).cmdConsume,

@@ -170,6 +170,37 @@ func (p *Partition) record(r *remote, in *FetchRequest) bool {
 	return true
 }
 
+// hear notes that a follower asked again while nothing happened. What it has is
+// what it had, and our LEO then was that of its last fetch.
+func (p *Partition) hear(in *Heard) {
+	r := p.remote(in.Replica)
+	if r == nil || !r.heard || in.At <= r.lastFetch {
+		return
+	}
+	if r.leo >= r.leaderLEO {
+		r.caughtUp = max(r.caughtUp, in.At)
+	}
+	r.lastFetch = in.At
+}
+
+// Idle reports whether the reply says nothing: no records, no error, no divergence,
+// no hint, and marks that are known.
+func (r *Reply) Idle() bool {
+	return r.Err == model.None && r.From == r.Limit && r.Diverging.Epoch == model.NoEpoch && r.Preferred == model.NoBroker &&
+		r.HW != model.UnknownOffset
+}
+
+// Quiet reports whether a follower has all that there is and was told all that
+// there is to tell: until this replica wakes its waiters (Ready.Wake), a fetch of
+// it for the same offset would say nothing new to either side. It is a member of
+// the ISR, for one that is not joins by its next fetch.
+func (p *Partition) Quiet(follower model.BrokerID) bool {
+	l := &p.lead
+	r := p.remote(follower)
+	return r != nil && r.heard && !r.waits && !l.persisting && !l.pending && slices.Contains(l.isr, follower) &&
+		r.leo == p.leo && r.leaderLEO == p.leo && p.next == p.leo && (p.cfg.HWMode != Seed || p.hw <= r.toldHW)
+}
+
 // answerFollower plans the records up to our LEO. In seed mode, news of the HW
 // that the follower can use is worth an answer of its own (R3.18).
 func (p *Partition) answerFollower(r *remote, in *FetchRequest, hw model.Offset) {

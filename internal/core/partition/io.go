@@ -81,6 +81,14 @@ type (
 		Answering bool
 	}
 
+	// Heard says that a follower asked again at a time, for the same as in its last
+	// fetch, and that nothing had happened here between the two (R3.10). It stands
+	// for fetches of a follower that is Quiet.
+	Heard struct {
+		Replica model.BrokerID
+		At      model.Time
+	}
+
 	// FetchResponse is the leader's answer to this follower's fetch (R4.7-R4.14).
 	FetchResponse struct {
 		LeaderEpoch model.Epoch  // that the request carried
@@ -138,6 +146,7 @@ func (*EpochPersisted) input() {}
 func (*Truncated) input()      {}
 func (*LogStartMoved) input()  {}
 func (*FetchRequest) input()   {}
+func (*Heard) input()          {}
 func (*FetchResponse) input()  {}
 func (*LeaderOffsets) input()  {}
 func (*ISRAnswer) input()      {}

@@ -190,6 +190,8 @@ func (p *Partition) take(in Input, wall model.Millis) {
 		p.logStartMoved(in)
 	case *FetchRequest:
 		p.fetch(in)
+	case *Heard:
+		p.hear(in)
 	case *FetchResponse:
 		p.fetched(in)
 	case *LeaderOffsets:

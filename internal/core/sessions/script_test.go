@@ -25,6 +25,7 @@ type env struct {
 	now   model.Time
 	turns map[string]*Turn
 	marks map[string]Result
+	ended []string // what was kept with sessions that are no more
 }
 
 func (e *env) run(t *testing.T, d *datadriven.TestData) string {
@@ -33,7 +34,8 @@ func (e *env) run(t *testing.T, d *datadriven.TestData) string {
 		var slots int
 		d.ScanArgs(t, "slots", &slots)
 		var last int32
-		e.c = New(Config{Slots: slots, EvictAfter: 2 * time.Minute, NextID: func() int32 { last++; return last }})
+		e.c = New(Config{Slots: slots, EvictAfter: 2 * time.Minute, NextID: func() int32 { last++; return last },
+			Ended: func(data any) { e.ended = append(e.ended, data.(string)) }})
 		return ""
 	case "wait":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
@@ -46,8 +48,13 @@ func (e *env) run(t *testing.T, d *datadriven.TestData) string {
 		return e.begin(t, d)
 	case "answer":
 		return e.answer(t, d)
+	case "abort":
+		e.c.Abort(e.turns[d.CmdArgs[0].Key])
+		return ""
 	case "sessions":
 		return fmt.Sprintln(e.c.Len())
+	case "ended":
+		return fmt.Sprintln(e.ended)
 	}
 	t.Fatalf("unknown command %q", d.Cmd)
 	return ""
@@ -77,6 +84,9 @@ func (e *env) begin(t *testing.T, d *datadriven.TestData) string {
 		return err.Error() + "\n"
 	}
 	e.turns[d.CmdArgs[0].Key] = turn
+	if data := turn.Data(); data != nil && *data == nil {
+		*data = d.CmdArgs[0].Key
+	}
 	return fmt.Sprintf("fetch %s\nchanged %s\n", show(turn.Partitions()), show(turn.Changed()))
 }
 
@@ -95,6 +105,11 @@ func show(list []*Partition) string {
 // Marks stay until changed.
 func (e *env) answer(t *testing.T, d *datadriven.TestData) string {
 	turn := e.turns[d.CmdArgs[0].Key]
+	if arg, ok := d.Arg("join"); ok {
+		for _, name := range arg.Vals {
+			turn.Join(turn.session.byKey[Key{Topic: name}])
+		}
+	}
 	now := map[string]Result{}
 	for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 		if f := strings.Fields(line); len(f) > 0 {
@@ -141,6 +156,8 @@ func (e *env) result(t *testing.T, name string, args []string) Result {
 			r.Diverging = true
 		case "preferred":
 			r.Preferred = true
+		case "quiet":
+			r.Quiet = true
 		case "err":
 			r.Err = model.Error(n)
 		default:

@@ -4,6 +4,7 @@ package sessions
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -44,6 +45,7 @@ type Partition struct {
 	sentHW       model.Offset
 	sentLogStart model.Offset
 	forgotten    bool
+	quiet        bool // not part of a turn until its owner joins it or the client changes it
 }
 
 // Request is the session part of a fetch request. Wishes is kept; a partition
@@ -64,14 +66,19 @@ type Result struct {
 	Preferred bool // a preferred read replica is named
 	HW        model.Offset
 	LogStart  model.Offset
+	// Quiet leaves the partition out of the turns to come, until it is joined to
+	// one or the client changes what it wants.
+	Quiet bool
 }
 
 // Config bounds a Cache. NextID gives candidates for session ids; any value
-// will do, taken ids are skipped.
+// will do, taken ids are skipped. Ended, if set, is told what Turn.Data kept of a
+// session that is no more.
 type Config struct {
 	Slots      int
 	EvictAfter time.Duration
 	NextID     func() int32
+	Ended      func(data any)
 }
 
 // Cache holds the sessions of a broker. It has one owner at a time: a Turn and
@@ -89,8 +96,9 @@ type session struct {
 	privileged bool
 	created    model.Time
 	lastUsed   model.Time
-	order      []*Partition // as they are to be read next
+	order      []*Partition // as they are to be read next; those that are quiet are not in it
 	byKey      map[Key]*Partition
+	data       any // see Turn.Data
 }
 
 // Turn is one request and its answer.
@@ -100,6 +108,8 @@ type Turn struct {
 	epoch       int32    // of the request
 	partitions  []*Partition
 	changed     []*Partition
+	forgotten   []*Partition
+	own         int // how many partitions it began with: those behind were joined
 	incremental bool
 }
 
@@ -115,7 +125,7 @@ func (c *Cache) Len() int { return len(c.byID) }
 // FETCH_SESSION_TOPIC_ID_ERROR (R3.24).
 func (c *Cache) Begin(now model.Time, req Request) (*Turn, model.Error) {
 	if req.Epoch == InitialEpoch || req.Epoch == FinalEpoch {
-		delete(c.byID, req.ID)
+		c.end(req.ID)
 		return fullTurn(now, req), model.None
 	}
 	s := c.byID[req.ID]
@@ -127,14 +137,28 @@ func (c *Cache) Begin(now model.Time, req Request) (*Turn, model.Error) {
 	case s.usesIDs != req.UsesIDs:
 		return nil, model.ErrFetchSessionTopicIDError
 	}
-	changed := s.update(req)
-	if len(s.order) == 0 {
-		delete(c.byID, s.id)
+	changed, forgotten := s.update(req)
+	if len(s.byKey) == 0 {
+		c.end(s.id)
 		return &Turn{}, model.None
 	}
 	s.epoch = nextEpoch(s.epoch)
 	s.lastUsed = now
-	return &Turn{session: s, epoch: req.Epoch, partitions: s.order, changed: changed, incremental: true}, model.None
+	return &Turn{session: s, epoch: req.Epoch, partitions: s.order, changed: changed, forgotten: forgotten, own: len(s.order), incremental: true}, model.None
+}
+
+// end forgets a session, if there is one of that id.
+func (c *Cache) end(id int32) {
+	if s := c.byID[id]; s != nil {
+		delete(c.byID, id)
+		c.ended(s)
+	}
+}
+
+func (c *Cache) ended(s *session) {
+	if s.data != nil && c.cfg.Ended != nil {
+		c.cfg.Ended(s.data)
+	}
 }
 
 // fullTurn is a turn whose request names every partition.
@@ -157,7 +181,7 @@ func fullTurn(now model.Time, req Request) *Turn {
 			s.add(p)
 		}
 	}
-	t.session, t.fresh, t.partitions, t.changed = s, true, s.order, s.order
+	t.session, t.fresh, t.partitions, t.changed, t.own = s, true, s.order, s.order, len(s.order)
 	return t
 }
 
@@ -174,7 +198,16 @@ func (s *session) change(w *Partition) bool {
 		p.sentHW = model.UnknownOffset
 	}
 	p.Wish = w.Wish
+	s.disturb(p)
 	return true
+}
+
+// disturb makes a quiet partition part of the turns to come.
+func (s *session) disturb(p *Partition) {
+	if p.quiet {
+		p.quiet = false
+		s.order = append(slices.Clip(s.order), p)
+	}
 }
 
 // add appends a partition that the session does not have; p is kept.
@@ -186,8 +219,8 @@ func (s *session) add(p *Partition) {
 
 // update applies the changes of an incremental request: new wishes first, then
 // what to forget.
-func (s *session) update(req Request) []*Partition {
-	changed := make([]*Partition, 0, len(req.Wishes))
+func (s *session) update(req Request) (changed, forgotten []*Partition) {
+	changed = make([]*Partition, 0, len(req.Wishes))
 	for i := range req.Wishes {
 		w := &req.Wishes[i]
 		if !s.change(w) {
@@ -197,16 +230,17 @@ func (s *session) update(req Request) []*Partition {
 		changed = append(changed, s.byKey[w.Key])
 	}
 	if len(req.Forget) == 0 {
-		return changed
+		return changed, nil
 	}
 	for _, k := range req.Forget {
 		if p := s.byKey[k]; p != nil {
 			p.forgotten = true
 			delete(s.byKey, k)
+			forgotten = append(forgotten, p)
 		}
 	}
 	s.order = withoutForgotten(s.order)
-	return withoutForgotten(changed)
+	return withoutForgotten(changed), forgotten
 }
 
 // withoutForgotten copies, because an earlier turn may still hold the list.
@@ -220,11 +254,47 @@ func withoutForgotten(list []*Partition) []*Partition {
 	return out
 }
 
-// Partitions returns all partitions to fetch, in the order to fetch them.
+// Partitions returns the partitions to fetch, in the order to fetch them: all of
+// the session but those that are quiet.
 func (t *Turn) Partitions() []*Partition { return t.partitions }
 
 // Changed returns the partitions that this request added or changed.
 func (t *Turn) Changed() []*Partition { return t.changed }
+
+// Forgotten returns the partitions that left the session with this request.
+func (t *Turn) Forgotten() []*Partition { return t.forgotten }
+
+// Data is what the caller keeps with the session, nil outside of any. It may set
+// it; Config.Ended is told of it.
+func (t *Turn) Data() *any {
+	if t.session == nil {
+		return nil
+	}
+	return &t.session.data
+}
+
+// Join makes a partition of the session that was quiet part of this turn, behind
+// the others. Its result comes behind theirs.
+func (t *Turn) Join(p *Partition) {
+	t.partitions = append(slices.Clip(t.partitions), p)
+}
+
+// Abort ends a turn that is not answered. What was joined to it is part of the
+// turns to come.
+func (c *Cache) Abort(t *Turn) {
+	s := t.session
+	if s == nil {
+		return
+	}
+	for _, p := range t.partitions {
+		if !p.forgotten {
+			s.disturb(p)
+		}
+	}
+	if t.fresh {
+		c.ended(s)
+	}
+}
 
 // Answer ends the turn. results are parallel to Partitions. include(i) is
 // called, in order, for each partition that belongs into the answer: all of
@@ -234,24 +304,20 @@ func (t *Turn) Changed() []*Partition { return t.changed }
 func (c *Cache) Answer(now model.Time, t *Turn, results []Result, include func(i int)) (int32, model.Error) {
 	s := t.session
 	if t.incremental && s.epoch != nextEpoch(t.epoch) {
+		c.Abort(t)
 		return s.id, model.ErrInvalidFetchSessionEpoch
 	}
-	withRecords := 0
 	for i, p := range t.partitions {
 		if p.note(results[i]) || !t.incremental {
 			include(i)
-		}
-		if results[i].Records {
-			withRecords++
 		}
 	}
 	if s == nil {
 		return 0, model.None
 	}
-	if withRecords > 0 && withRecords < len(t.partitions) {
-		s.order = served(t.partitions, results, withRecords)
-	}
+	s.settle(t, results)
 	if t.fresh && !c.register(now, s) {
+		c.ended(s)
 		return 0, model.None
 	}
 	return s.id, model.None
@@ -269,20 +335,38 @@ func (p *Partition) note(r Result) bool {
 	return news
 }
 
-// served moves the partitions that returned records to the end (fairness).
-func served(list []*Partition, results []Result, withRecords int) []*Partition {
-	out := make([]*Partition, len(list))
-	front, back := 0, len(list)-withRecords
-	for i, p := range list {
-		if results[i].Records {
+// settle puts the partitions in the order of the next turn: those that returned
+// records go to the end (fairness), those that are quiet leave it.
+func (s *session) settle(t *Turn, results []Result) {
+	withRecords, quiet := 0, 0
+	for _, r := range results {
+		switch {
+		case r.Quiet:
+			quiet++
+		case r.Records:
+			withRecords++
+		}
+	}
+	stay := len(t.partitions) - quiet
+	if quiet == 0 && len(t.partitions) == t.own && (withRecords == 0 || withRecords == stay) {
+		return
+	}
+	disturbed := s.order[t.own:] // since this turn began
+	out := make([]*Partition, stay, stay+len(disturbed))
+	front, back := 0, stay-withRecords
+	for i, p := range t.partitions {
+		p.quiet = results[i].Quiet
+		switch {
+		case p.quiet:
+		case results[i].Records:
 			out[back] = p
 			back++
-		} else {
+		default:
 			out[front] = p
 			front++
 		}
 	}
-	return out
+	s.order = append(out, disturbed...)
 }
 
 // register gives a new session a slot and an id, if there is a slot.
@@ -324,7 +408,7 @@ func (c *Cache) evict(now model.Time, s *session) bool {
 	if victim == nil {
 		return false
 	}
-	delete(c.byID, victim.id)
+	c.end(victim.id)
 	return true
 }
 
@@ -333,7 +417,7 @@ func (s *session) lessThan(o *session) bool {
 	if s.privileged != o.privileged {
 		return o.privileged
 	}
-	return len(s.order) < len(o.order)
+	return len(s.byKey) < len(o.byKey)
 }
 
 // nextEpoch wraps to 1: 0 would mean a new session.
