@@ -18,6 +18,11 @@ var shapes = map[string]func(p *Plan){
 	"tail":    func(p *Plan) { p.split(3, 3); p.use("producer-idempotent-again", "member-a") },
 	"trim":    func(p *Plan) { p.split(2, 2); p.use("producer-acks-1", "admin-trim-kept", "consumer-followers") },
 
+	"haunt": func(p *Plan) {
+		p.split(2, 2)
+		p.Replication, p.MinISR = 2, 2
+		p.use("producer-acks-all", "producer-acks-1")
+	},
 	"lone": func(p *Plan) { p.split(3, 3); p.NoELR, p.Unclean = true, p.Seed%2 == 0 },
 }
 

@@ -47,7 +47,8 @@ var families = map[string]func(d *drawing){
 	"tail":    func(d *drawing) { d.tail() },
 	"trim":    func(d *drawing) { d.trim() },
 
-	"lone": func(d *drawing) { d.lone() },
+	"haunt": func(d *drawing) { d.haunt() },
+	"lone":  func(d *drawing) { d.lone() },
 }
 
 // drawing is a plan that is being drawn.

@@ -6,7 +6,6 @@ var aims = map[string]string{
 	"R4.11 the follower does not look into its own epochs":                      "duel",
 	"R3.3 a newer leader epoch is served":                                       "deaf",
 	"R3.3 an older leader epoch is not fenced":                                  "tail",
-	"R3.8 former lives count everywhere":                                        "relapse",
 	"R4.11 the HW of a diverging answer counts":                                 "tail",
 	"R4.13 a leader that is ahead is not followed anew":                         "trim",
 	"R4.10 a log that starts inside a batch cannot begin":                       "trim",
@@ -28,4 +27,7 @@ var aims = map[string]string{
 	"R8.21 recovery trusts every segment":                                       "relapse",
 	"R5.5 a stopping broker may join":                                           "stop",
 	"R5.5 nobody minds that who joins is stopping":                              "stop",
+	"R3.8 former lives count everywhere":                                        "haunt",
+	"R3.8 a fetch of an earlier life counts":                                    "haunt",
+	"R5.8 broker epoch of an ISR member not compared":                           "haunt",
 }

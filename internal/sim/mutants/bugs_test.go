@@ -35,7 +35,7 @@ var bugs = []bug{
 	{id: "B6", what: "a missed epoch with the same leader", mutants: []string{"R4.4 a new epoch of the same leader changes nothing"}},
 	{id: "B7", what: "no maximal ISR", mutants: []string{"R5.7 who is proposed does not count yet", "R5.7 who is to leave does not count any more"}},
 	{id: "B8", what: "last replica standing", mutants: []string{"R3.20 the HW moves below the minimum", "R6.12 an unclean restart loses nothing"}},
-	{id: "B9", what: "stale fetch of a former life", mutants: []string{"R3.8 a fetch of an earlier life counts", "R3.8 former lives count everywhere"}},
+	{id: "B9", what: "stale fetch of a former life", mutants: []string{"R3.8 a fetch of an earlier life counts", "R5.8 broker epoch of an ISR member not compared", "R3.8 former lives count everywhere"}},
 	{id: "B10", what: "offset and broker epoch of two fetches", why: "impossible here: the replicas loop owns what is known of a follower"},
 	{id: "B11", what: "a diverging fetch counted", mutants: []string{"R3.5 a diverging fetch counts"}},
 	{id: "B12", what: "HW raised before truncation", mutants: []string{"R4.11 the HW of a diverging answer counts"}},
@@ -71,12 +71,10 @@ var bugs = []bug{
 // promises are about; its own room must notice it, and the simulator its whole.
 var halves = map[string]string{
 	"R2.20 a waiter may outlive its leadership":                      "R2.20 a waiter outlives its leadership, since nothing wakes it",
-	"R3.8 a fetch of an earlier life counts":                         "R3.8 former lives count everywhere",
 	"R4.7 an answer of another epoch counts":                         "R4.7 any answer counts, whoever leads by now",
 	"R4.7 an answer for another offset counts":                       "R4.7 any answer counts, whoever leads by now",
 	"R4.7 an answer from before a truncation counts":                 "R4.7 any answer counts, whoever leads by now",
 	"R5.11 the controller's answer does not try the HW":              "R5.11 no change of the ISR tries the HW",
-	"R5.8 broker epoch of an ISR member not compared":                "R3.8 former lives count everywhere",
 	"R5.8 broker epoch of the sender not compared":                   "R5.8 neither the life of the sender nor the epochs it knows compared",
 	"R6.15 a broker is unfenced before it has read its registration": "R6.15 a broker asks to serve before it has read its registration, and may",
 }
