@@ -17,7 +17,7 @@ import (
 )
 
 // Starter starts clusters: COMMAND start -d DIR -n NODES -p PORT [-x BINARY]
-// [KEY=VALUE ...], which prints the addresses, and COMMAND pids|kill|restart|stop.
+// [KEY=VALUE ...], which prints the addresses, and COMMAND pids|kill|restart|stop|tool.
 type Starter struct {
 	Command []string
 	Dir     string // where clusters keep their data, each in a folder of its own
@@ -185,6 +185,12 @@ func (r *Rig) Free() (int64, error) {
 		return 0, fmt.Errorf("look for room in %s: %w", r.dir, err)
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// Tool runs a command-line tool of Apache Kafka, COMMAND tool NAME, and returns what
+// it prints.
+func (r *Rig) Tool(name string, args ...string) (string, error) {
+	return r.starter.run(append([]string{"tool", name}, args...)...)
 }
 
 // Wipe removes what a killed node has of a topic, and returns how many partitions

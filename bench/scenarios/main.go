@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -28,6 +29,7 @@ type settings struct {
 	starter    rig.Starter
 	disk       string // where scenarios keep their data that need a disk
 	binary     string
+	rdkafka    string // librdkafka's rdkafka_performance
 	only       string
 	names      string
 	history    string
@@ -45,7 +47,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	command := flag.String("kafka", os.Getenv("KAFKA"), "command that starts clusters: COMMAND start|stop|pids|kill|restart (default $KAFKA)")
+	command := flag.String("kafka", os.Getenv("KAFKA"), "command that starts clusters: COMMAND start|stop|pids|kill|restart|tool (default $KAFKA)")
 	list := flag.Bool("list", false, "list the scenarios")
 	flag.StringVar(&s.names, "run", ".", "scenarios whose names match this expression")
 	flag.StringVar(&s.binary, "binary", "./bin/tidemark", "the tidemark binary")
@@ -58,6 +60,7 @@ func main() {
 	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
 	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
 	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
+	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
 	flag.StringVar(&s.only, "only", "", "tidemark or kafka: run one system alone")
@@ -116,6 +119,10 @@ func (s *settings) measureAll(ctx context.Context, chosen []scenario, here machi
 		if ctx.Err() != nil {
 			return outcomes, failed, nil
 		}
+		if why := s.lacks(sc); why != nil {
+			fmt.Fprintf(os.Stderr, "%s is skipped: %v\n", sc.name, why)
+			continue
+		}
 		o, err := s.measure(ctx, sc)
 		if err != nil {
 			failed++
@@ -127,6 +134,15 @@ func (s *settings) measureAll(ctx context.Context, chosen []scenario, here machi
 		}
 	}
 	return outcomes, failed, nil
+}
+
+// lacks tells why a scenario cannot run here.
+func (s *settings) lacks(sc scenario) error {
+	if sc.needs&rdkafka == 0 {
+		return nil
+	}
+	_, err := exec.LookPath(s.rdkafka)
+	return err
 }
 
 func choose(s settings) ([]scenario, error) {

@@ -26,6 +26,7 @@ const (
 	nothing   need = 0
 	kafkaPeak need = 1 << (iota - 1) // the rate that Apache Kafka takes, known first
 	disk                             // data in the directory of -disk
+	rdkafka                          // the program of -rdkafka
 )
 
 // peakOf names the scenario whose rate on Apache Kafka is its peak.
@@ -57,6 +58,10 @@ var scenarios = []scenario{
 	{"start-up-rf3", "the same of three nodes and a record in three replicas", 3, nothing, startUp},
 	{"failover", "leaders are killed; until all that they led acknowledges again", 3, nothing, failover},
 	{"recovery", "a killed node starts again on the data that it has, under load", 3, disk, recovery},
+	{"apache-producer-perf", "peak produce by Kafka's producer-perf-test, 1 KiB, three replicas, acks=all", 3, nothing, apacheProducerPerf},
+	{"apache-consumer-perf", "Kafka's consumer-perf-test reads what was just written", 3, nothing, apacheConsumerPerf},
+	{"librdkafka-producer-perf", "peak produce by librdkafka's rdkafka_performance, else the same", 3, rdkafka, rdkafkaProducerPerf},
+	{"librdkafka-consumer-perf", "rdkafka_performance reads what was just written, in a group", 3, rdkafka, rdkafkaConsumerPerf},
 }
 
 func peakLoad(size, rf int, acks string) load.Options {
