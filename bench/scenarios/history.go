@@ -1,59 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
+
+	"github.com/tidemark-log/tidemark/bench/history"
 )
-
-// machine is where the figures come from.
-type machine struct {
-	CPUs     int    `json:"cpus"`
-	Model    string `json:"model"`
-	MemoryMB int64  `json:"memory_mb"`
-	Kernel   string `json:"kernel"`
-	Load     string `json:"load"` // of the last minute when it began, with what else ran
-}
-
-// entry is one line of the history: a scenario on a system.
-type entry struct {
-	Date     time.Time `json:"date"`
-	Commit   string    `json:"commit"`
-	Scenario string    `json:"scenario"`
-	System   string    `json:"system"`
-	MB       int       `json:"mb"`      // the flag -mb
-	Seconds  float64   `json:"seconds"` // the flag -seconds
-	Figures  figures   `json:"figures"` // medians of the runs
-	Runs     []figures `json:"runs,omitempty"`
-	Machine  machine   `json:"machine"`
-}
-
-// appendHistory adds lines to the file, which it creates.
-func appendHistory(file string, entries []entry) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	for _, e := range entries {
-		line, err := json.Marshal(e)
-		if err != nil {
-			f.Close()
-			return fmt.Errorf("write %s: %w", file, err)
-		}
-		w.Write(append(line, '\n')) // Flush returns its error
-	}
-	if err := w.Flush(); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
-}
 
 // commit names what is measured; a plus says that the tree has changes.
 func commit() string {
@@ -69,9 +24,9 @@ func commit() string {
 }
 
 // thisMachine reads what /proc tells; the rest stays empty.
-func thisMachine() machine {
+func thisMachine() history.Machine {
 	read := func(file string) string { b, _ := os.ReadFile(file); return string(b) }
-	m := machine{CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(read("/proc/sys/kernel/osrelease"))}
+	m := history.Machine{CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(read("/proc/sys/kernel/osrelease"))}
 	m.Model = field(read("/proc/cpuinfo"), "model name")
 	var kb int64
 	fmt.Sscan(field(read("/proc/meminfo"), "MemTotal"), &kb)

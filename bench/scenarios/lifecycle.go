@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-log/tidemark/bench/history"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 )
@@ -69,7 +70,7 @@ func failover(ctx context.Context, b *bed) (figures, error) {
 	f := figures{}
 	for too, name := range map[bool]string{false: "failover_ms", true: "failover_controller_ms"} {
 		if list := outages[too]; len(list) > 0 {
-			f[name] = median(list)
+			f[name] = history.Median(list)
 			for _, ms := range list {
 				f["failover_max_ms"] = max(f["failover_max_ms"], ms)
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-log/tidemark/bench/ceiling"
+	"github.com/tidemark-log/tidemark/bench/history"
 )
 
 // limits are what the machine can do.
@@ -22,15 +23,17 @@ func measureLimits(dir string, megs int) (l limits, err error) {
 
 // limit is one of them as it is shown.
 type limit struct {
-	metric
+	history.Metric
 	value float64
 }
 
 // list returns all in the order of the table.
 func (l limits) list() []limit {
-	rate := func(name string, v float64) limit { return limit{metric{name + "_mb_per_second", true, false}, v} }
+	rate := func(name string, v float64) limit {
+		return limit{history.Metric{Name: name + "_mb_per_second", Higher: true}, v}
+	}
 	cost := func(name string, v float64) limit {
-		return limit{metric{"floor_" + name + "_cpu_s_per_gb", false, false}, v}
+		return limit{history.Metric{Name: "floor_" + name + "_cpu_s_per_gb"}, v}
 	}
 	return []limit{
 		rate("loopback", l.most.Loopback), rate("write", l.most.Write), rate("sendfile", l.most.Sendfile), rate("copy", l.most.Copy),
@@ -42,7 +45,7 @@ func (l limits) list() []limit {
 func (l limits) figures() figures {
 	out := figures{}
 	for _, x := range l.list() {
-		out[x.name] = x.value
+		out[x.Name] = x.value
 	}
 	return out
 }

@@ -17,13 +17,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidemark-log/tidemark/bench/history"
 	"github.com/tidemark-log/tidemark/bench/rig"
 )
 
 const (
-	tidemark = "tidemark"
-	kafka    = "kafka"
+	tidemark = history.Tidemark
+	kafka    = history.Kafka
 )
+
+type figures = history.Figures
 
 type settings struct {
 	starter    rig.Starter
@@ -114,7 +117,7 @@ func run(ctx context.Context, s settings) error {
 
 // measureAll measures scenario by scenario. One that fails does not end the
 // others; it counts them.
-func (s *settings) measureAll(ctx context.Context, chosen []scenario, here machine, id string) (outcomes []outcome, failed int, err error) {
+func (s *settings) measureAll(ctx context.Context, chosen []scenario, here history.Machine, id string) (outcomes []outcome, failed int, err error) {
 	for _, sc := range chosen {
 		if ctx.Err() != nil {
 			return outcomes, failed, nil
@@ -227,27 +230,27 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 // brief tells what a run measured in the order of the table.
 func brief(f figures) string {
 	out := ""
-	for _, m := range metrics {
-		if v, ok := f[m.name]; ok {
-			out += " " + m.name + "=" + round(v)
+	for _, m := range rows(f, nil) {
+		if v, ok := f[m.Name]; ok {
+			out += " " + m.Name + "=" + round(v)
 		}
 	}
 	return out
 }
 
 // remember appends an outcome to the history.
-func (s *settings) remember(o outcome, here machine, commit string) error {
+func (s *settings) remember(o outcome, here history.Machine, commit string) error {
 	if s.history == "" {
 		return nil
 	}
-	var entries []entry
+	var entries []history.Entry
 	for _, system := range []string{tidemark, kafka, "machine"} {
 		if runs := o.runs[system]; len(runs) > 0 {
-			entries = append(entries, entry{
+			entries = append(entries, history.Entry{
 				Date: time.Now().UTC().Truncate(time.Second), Commit: commit, Scenario: o.scenario, System: system, MB: s.megs,
-				Seconds: s.duration.Seconds(), Figures: medians(runs), Runs: runs, Machine: here,
+				Seconds: s.duration.Seconds(), Figures: history.Medians(runs), Runs: runs, Machine: here,
 			})
 		}
 	}
-	return appendHistory(s.history, entries)
+	return history.Append(s.history, entries)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,50 +10,10 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/bench/ceiling"
+	"github.com/tidemark-log/tidemark/bench/history"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 )
-
-func TestTheMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
-	list := []float64{9, 1, 5}
-	if got := median(list); got != 5 || !slices.Equal(list, []float64{9, 1, 5}) {
-		t.Errorf("%v of %v", got, list)
-	}
-	if got := median([]float64{4, 1, 2, 100}); got != 3 {
-		t.Errorf("%v", got)
-	}
-	if got := median(nil); !math.IsNaN(got) {
-		t.Errorf("%v", got)
-	}
-}
-
-// The second pair ran while the machine was busy: both were slow, and the ratio
-// does not see it.
-func TestRatiosAreTakenPairByPair(t *testing.T) {
-	ours := []figures{{"x": 300}, {"x": 30}, {"x": 330}}
-	theirs := []figures{{"x": 100}, {"x": 10}, {"x": 100}}
-	got, ok := compare(ours, theirs, "x")
-	if !ok || got.median != 3 || got.least != 3 || math.Abs(got.most-3.3) > 1e-9 {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestPairsWithoutBothFiguresAreLeftOut(t *testing.T) {
-	got, ok := compare([]figures{{"x": 3}, {}, {"x": 8}, {"x": 1}}, []figures{{"x": 0}, {"x": 1}, {"x": 2}}, "x")
-	if !ok || got != (ratio{4, 4, 4}) {
-		t.Errorf("%+v", got)
-	}
-	if _, ok := compare([]figures{{"x": 3}}, nil, "x"); ok {
-		t.Error("one system alone has a ratio")
-	}
-}
-
-func TestMediansHoldEveryFigureOfAnyRun(t *testing.T) {
-	got := medians([]figures{{"a": 1, "b": 7}, {"a": 3}, {"a": 2}})
-	if len(got) != 2 || got["a"] != 2 || got["b"] != 7 {
-		t.Errorf("%v", got)
-	}
-}
 
 func TestSystemsTakeTurnsToBeFirst(t *testing.T) {
 	if a, b := order(0, ""), order(1, ""); !slices.Equal(a, []string{kafka, tidemark}) || !slices.Equal(b, []string{tidemark, kafka}) {
@@ -100,8 +59,8 @@ machine   loopback_mb_per_second               higher  4321
 // A figure that the table does not know would be measured and never seen.
 func TestEveryFigureOfAClusterIsInTheTable(t *testing.T) {
 	var names []string
-	for _, m := range metrics {
-		names = append(names, m.name)
+	for _, m := range history.Metrics {
+		names = append(names, m.Name)
 	}
 	f := costs(proc.Sample{}, time.Second)
 	perWork(f, 1, 1, 1)
@@ -157,7 +116,7 @@ func TestTheHistoryGrowsByLines(t *testing.T) {
 	s := settings{history: file, megs: 10, duration: time.Second}
 	o := outcome{"produce", map[string][]figures{tidemark: {{"cores": 1}, {"cores": 3}}, kafka: {{"cores": 4}}}}
 	for range 2 {
-		if err := s.remember(o, machine{CPUs: 2}, "abc"); err != nil {
+		if err := s.remember(o, history.Machine{CPUs: 2}, "abc"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +125,7 @@ func TestTheHistoryGrowsByLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	var e entry
+	var e history.Entry
 	if err := json.Unmarshal([]byte(lines[2]), &e); err != nil || len(lines) != 4 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
@@ -219,6 +178,31 @@ func TestCostsAreComparedWithTheFloorOfTheirScenario(t *testing.T) {
 		}
 		if copied := f["times_copy"]; (scenario == "catch-up") != (copied == 3) {
 			t.Errorf("%s: %v times a copy", scenario, copied)
+		}
+	}
+}
+
+// A scenario at several sizes has rows in the order of the sizes, below the figure.
+func TestSizesHaveRowsInTheirOrder(t *testing.T) {
+	ours, theirs := figures{}, figures{}
+	keep(ours, figures{"cores": 1, "seconds": 3}, 1000)
+	keep(ours, figures{"cores": 2}, 20)
+	keep(theirs, figures{"cores": 2}, 300)
+	var got []string
+	for _, m := range rows(ours, theirs) {
+		if strings.HasPrefix(m.Name, "cores") || strings.HasPrefix(m.Name, "seconds") {
+			got = append(got, m.Name)
+		}
+	}
+	if !slices.Equal(got, []string{"seconds", "cores", "cores@20", "cores@300", "cores@1000"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestFiguresOfSizesAreMetrics(t *testing.T) {
+	for _, name := range sized {
+		if !slices.ContainsFunc(history.Metrics, func(m history.Metric) bool { return m.Name == name }) {
+			t.Errorf("%s is in no row", name)
 		}
 	}
 }

@@ -1,29 +1,33 @@
-package main
+package history
 
 import (
+	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// figures are what one run measured, by the names of metrics.
-type figures map[string]float64
+// Figures are what one run measured, by the names of metrics.
+type Figures map[string]float64
 
-// metric is a figure as it is shown.
-type metric struct {
-	name   string
-	higher bool // is better
-	detail bool // is shown when asked for
+// Metric is a figure as it is shown.
+type Metric struct {
+	Name   string
+	Higher bool // is better
+	Detail bool // is shown when asked for
 }
 
-func (m metric) better() string {
-	if m.higher {
+// Better is the direction in which the figure is better.
+func (m Metric) Better() string {
+	if m.Higher {
 		return "higher"
 	}
 	return "lower"
 }
 
-// metrics are all figures in the order of the table.
-var metrics = []metric{
+// Metrics are all figures in the order of the table.
+var Metrics = []Metric{
 	{"mb_per_second", true, false}, {"records_per_second", true, false}, {"read_mb_per_second", true, false},
 	{"disk_read_mb_per_second", true, false}, {"read_of_disk", true, false}, {"seconds", false, false},
 	{"failover_ms", false, false}, {"failover_controller_ms", false, false}, {"failover_max_ms", false, false},
@@ -35,8 +39,8 @@ var metrics = []metric{
 	{"disk_written_mb", false, true}, {"switches_per_second", false, true},
 }
 
-// median is NaN without values. It leaves the list as it is.
-func median(list []float64) float64 {
+// Median is NaN without values. It leaves the list as it is.
+func Median(list []float64) float64 {
 	if len(list) == 0 {
 		return math.NaN()
 	}
@@ -48,7 +52,7 @@ func median(list []float64) float64 {
 }
 
 // column returns one figure of all runs that have it.
-func column(runs []figures, name string) []float64 {
+func column(runs []Figures, name string) []float64 {
 	var out []float64
 	for _, r := range runs {
 		if v, ok := r[name]; ok {
@@ -58,25 +62,25 @@ func column(runs []figures, name string) []float64 {
 	return out
 }
 
-// medians returns the median of each figure.
-func medians(runs []figures) figures {
-	out := figures{}
+// Medians returns the median of each figure.
+func Medians(runs []Figures) Figures {
+	out := Figures{}
 	for _, r := range runs {
 		for name := range r {
 			if _, ok := out[name]; !ok {
-				out[name] = median(column(runs, name))
+				out[name] = Median(column(runs, name))
 			}
 		}
 	}
 	return out
 }
 
-// ratio is how two systems compare in one figure.
-type ratio struct{ median, least, most float64 }
+// Ratio is how two systems compare in one figure.
+type Ratio struct{ Median, Least, Most float64 }
 
-// compare divides ours by theirs pair by pair, so that what disturbed the machine
-// for a while disturbed both. Pairs without both figures are left out.
-func compare(ours, theirs []figures, name string) (ratio, bool) {
+// Compare divides ours by theirs pair by pair, so that what disturbed the machine
+// for a while disturbed both. Pairs without both Figures are left out.
+func Compare(ours, theirs []Figures, name string) (Ratio, bool) {
 	var all []float64
 	for i := range min(len(ours), len(theirs)) {
 		o, ok := ours[i][name]
@@ -86,7 +90,24 @@ func compare(ours, theirs []figures, name string) (ratio, bool) {
 		}
 	}
 	if len(all) == 0 {
-		return ratio{}, false
+		return Ratio{}, false
 	}
-	return ratio{median(all), slices.Min(all), slices.Max(all)}, true
+	return Ratio{Median(all), slices.Min(all), slices.Max(all)}, true
+}
+
+// At names a figure of a run that measured it at several sizes, such as "cores@100".
+func At(name string, size int) string { return name + "@" + strconv.Itoa(size) }
+
+// Sizes returns the sizes at which the figure was measured, in order.
+func (f Figures) Sizes(name string) []int {
+	var out []int
+	for key := range maps.Keys(f) {
+		if rest, ok := strings.CutPrefix(key, name+"@"); ok {
+			if n, err := strconv.Atoi(rest); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
