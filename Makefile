@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-all bench-start
+.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-all bench-start plots
 
 # One static binary in bin/.
 build:
@@ -61,9 +61,13 @@ failover: build
 bench: build
 	go run ./bench/peak -binary bin/tidemark
 
-# Every scenario beside Apache Kafka in alternating pairs, more than an hour; BENCH takes flags of bench/scenarios.
+# Every scenario beside Apache Kafka in alternating pairs, hours; BENCH takes flags of bench/scenarios.
 bench-all: build
 	go run ./bench/scenarios -binary bin/tidemark $(BENCH)
+
+# What bench-all measured last, drawn into docs/performance.
+plots:
+	go run ./bench/plots
 
 # How soon a cluster is of use, and what it costs idle.
 bench-start: build
