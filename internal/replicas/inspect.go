@@ -57,6 +57,16 @@ func (l *Loop) Overdue() error {
 	return err
 }
 
+// ParkedFetches calls f with every fetch that waits here, in the order of their parking:
+// who fetches, for how many bytes it waits, and what it asks of each replica. See
+// Inspect for who may call it.
+func (l *Loop) ParkedFetches(f func(by model.BrokerID, minBytes int64, parts []api.FetchPart)) {
+	l.fetches.Each(func(op purgatory.Op, _ model.Time) {
+		w := op.(*fetchOp)
+		f(w.f.Replica, w.f.MinBytes, w.f.Parts)
+	})
+}
+
 func (op *produceOp) ready() bool { return op.TryComplete() }
 func (op *ownAppend) ready() bool { return op.TryComplete() }
 func (op *deleteOp) ready() bool  { return op.TryComplete() }

@@ -1,6 +1,8 @@
 package replicas
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +83,19 @@ func TestReplicasAreInspectedInOrder(t *testing.T) {
 	}
 	if c.Steps() == steps {
 		t.Error("a stop is no step")
+	}
+}
+
+func TestParkedFetchesAreToldInOrder(t *testing.T) {
+	c := newCrank(t)
+	r := c.led(0)
+	c.ask(fetchOf(reader, time.Minute, 70, 0, r))
+	c.ask(fetchOf(2, time.Minute, 1, 0, r))
+	var seen []string
+	c.ParkedFetches(func(by model.BrokerID, minBytes int64, parts []api.FetchPart) {
+		seen = append(seen, fmt.Sprint(by, minBytes, parts[0].Hosted.TP, parts[0].Request.Offset))
+	})
+	if want := []string{"-1 70 a-0 0", "2 1 a-0 0"}; !slices.Equal(seen, want) {
+		t.Errorf("parked are %q, not %q", seen, want)
 	}
 }

@@ -15,8 +15,13 @@ var shapes = map[string]func(p *Plan){
 	"duel":    func(p *Plan) { p.split(2, 2); p.Replication, p.MinISR = 2, 2; p.use("producer-acks-1") },
 	"rejoin":  func(p *Plan) { p.split(3, 3); p.MinISR = min(p.MinISR, 2); p.use("producer-acks-all") },
 	"relapse": func(p *Plan) { p.split(2, 2); p.Replication, p.MinISR = 2, 2; p.use("producer-acks-all") },
-	"tail":    func(p *Plan) { p.split(3, 3); p.use("producer-idempotent-again", "member-a") },
-	"trim":    func(p *Plan) { p.split(2, 2); p.use("producer-acks-1", "admin-trim-kept", "consumer-followers") },
+	"roll": func(p *Plan) {
+		p.split(3, 3)
+		p.MinISR = min(p.MinISR, 2)
+		p.use("producer-acks-1", "consumer-patient")
+	},
+	"tail": func(p *Plan) { p.split(3, 3); p.use("producer-idempotent-again", "member-a") },
+	"trim": func(p *Plan) { p.split(2, 2); p.use("producer-acks-1", "admin-trim-kept", "consumer-followers") },
 
 	"haunt": func(p *Plan) {
 		p.split(2, 2)

@@ -28,6 +28,7 @@ func (r *run) brokerView(m *member) check.Broker {
 		Synced: func(tp model.TopicPartition) []byte {
 			return m.machine.Disk.Files().Synced(path.Join("/data", tp.String(), "leader-epoch-checkpoint"))
 		},
+		Parked: func(visit func(check.Parked)) { m.parked(visit) },
 		Overdue: func() error {
 			if m.node == nil {
 				return nil
@@ -35,6 +36,19 @@ func (r *run) brokerView(m *member) check.Broker {
 			return m.node.Replicas().Overdue()
 		},
 	}
+}
+
+// parked visits the fetches that wait at a broker.
+func (m *member) parked(visit func(check.Parked)) {
+	m.node.Replicas().ParkedFetches(func(by model.BrokerID, minBytes int64, parts []api.FetchPart) {
+		w := check.Parked{By: by, MinBytes: minBytes}
+		for i := range parts {
+			if h := parts[i].Hosted; h != nil {
+				w.Asks = append(w.Asks, check.Ask{ID: h.ID, FetchRequest: parts[i].Request})
+			}
+		}
+		visit(w)
+	})
 }
 
 // tell fills in how the run went.

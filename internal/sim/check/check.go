@@ -37,6 +37,9 @@ type Broker struct {
 	// Synced is what a power cut would leave of a replica's leader-epoch-checkpoint;
 	// nil when it would leave none. It is nil itself when nobody knows.
 	Synced func(tp model.TopicPartition) []byte
+	// Parked visits the fetches that wait; nil when not told. It is called when
+	// Replicas is.
+	Parked func(visit func(Parked))
 	// Overdue says what waits in the purgatory though it could be answered, or
 	// longer than it may (I32); nil when not told.
 	Overdue func() error
@@ -48,6 +51,19 @@ type Replica struct {
 	ID  model.TopicIDPartition
 	P   *partition.Partition
 	Log *storage.Log
+}
+
+// Parked is a fetch that waits.
+type Parked struct {
+	By       model.BrokerID // the follower; NoBroker is a consumer
+	MinBytes int64          // that it waits for
+	Asks     []Ask
+}
+
+// Ask is what a fetch wants of one partition.
+type Ask struct {
+	ID model.TopicIDPartition
+	partition.FetchRequest
 }
 
 // Controller is one controller as it is now.

@@ -21,6 +21,12 @@ type partRule interface {
 	part(s *Set, p *part) string
 }
 
+// askRule looks at what a fetch that waits wants of one replica.
+type askRule interface {
+	rule
+	ask(m *mirror, a *Ask) string
+}
+
 // settledRule says what a cluster without faults still has to do.
 type settledRule interface {
 	rule
@@ -79,6 +85,9 @@ var table = []struct {
 	{LatestMonotone{}, "I30", true, "the end that clients are told never goes back"},
 	{LinearizableLog{}, "I31", true, "what was acknowledged before a call began has a lower offset than what it writes"},
 	{NoLostWakeup{}, "I32", false, "nothing waits that could be answered, or longer than it may"},
+	{PastEndAnswered{}, "R9.2", false, "a reader past the end of what it may see is answered at once"},
+	{NewsAnswered{}, "R3.18", false, "a follower that can use a higher high watermark is answered at once"},
+	{BytesAnswered{}, "R3.17", false, "a fetch is answered when what there is suffices, or lies before the newest segment"},
 	{Unfenced{}, "J1", false, "every broker that runs is registered and unfenced in the end"},
 	{ISRFull{}, "J2", false, "every replica is in the ISR with the leader's end in the end"},
 	{HWReachesLEO{}, "J3", false, "every high watermark reaches the log end once nobody appends"},
@@ -100,6 +109,7 @@ type ruleSet struct {
 	image   []imageRule
 	change  []changeRule
 	settled []settledRule
+	ask     []askRule
 	ends    []endRule
 	skipped map[string]bool
 }
@@ -117,6 +127,7 @@ func newRuleSet(skip []string) ruleSet {
 			out.image = add(out.image, r)
 			out.change = add(out.change, r)
 			out.settled = add(out.settled, r)
+			out.ask = add(out.ask, r)
 			out.ends = add(out.ends, r)
 		}
 	}

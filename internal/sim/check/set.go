@@ -232,6 +232,11 @@ func (s *Set) lookAt(b *Broker, t *seat) error {
 			return err
 		}
 	}
+	if b.Parked != nil && !b.Paused {
+		if err := s.waits(b, t); err != nil {
+			return err
+		}
+	}
 	if b.Overdue != nil && !b.Paused && s.rules.has(NoLostWakeup{}) {
 		if err := b.Overdue(); err != nil {
 			return &Violation{Invariant: NoLostWakeup{}.Name(), Text: fmt.Sprintf("b%d: %v", b.ID, err)}

@@ -81,10 +81,6 @@ var halves = map[string]string{
 
 // unseen says of a mutant why no seed of the simulator is expected to find it.
 var unseen = map[string]string{
-	"R3.17 an older segment is not answered at once":             "it is answered when its time is up",
-	"R3.18 news of the HW is no reason to answer":                "the follower hears of it when its time is up",
-	"R3.20 the HW keeps its place on an old segment":             "the fetch that waits is answered when its time is up",
-	"R9.2 a reader past the HW is out of range":                  "it is answered, without records, when its time is up",
 	"R6.14 a second life is registered while the first is alive": "a simulated machine runs one process of a broker",
 	"I10 metadata that is known already ends an open proposal":   "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
 	"R9.4 a preferred replica may lack the offset":               "simulated brokers have no racks",

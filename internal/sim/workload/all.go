@@ -28,7 +28,7 @@ func All() []Workload {
 
 // Aimed are the workloads that only the plans of some families of faults use.
 func Aimed() []Workload {
-	return []Workload{Bouncer{}, IdempotentProducer{Again: true}, Trimmer{Kept: true}}
+	return []Workload{Bouncer{}, IdempotentProducer{Again: true}, Trimmer{Kept: true}, Consumer{Patient: true}}
 }
 
 // Named returns the workload with this name, nil if there is none.

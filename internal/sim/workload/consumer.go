@@ -13,6 +13,8 @@ type Consumer struct {
 	// Followers has it read from the replica that the leader prefers for its rack,
 	// or from any where the cluster has no racks (KIP-392).
 	Followers bool
+	// Patient has it wait for more bytes than one batch has.
+	Patient bool
 }
 
 // Name is that of the workload.
@@ -26,6 +28,9 @@ func (w Consumer) Name() string {
 	}
 	if w.Followers {
 		words = append(words, "followers")
+	}
+	if w.Patient {
+		words = append(words, "patient")
 	}
 	return strings.Join(words, "-")
 }
@@ -54,7 +59,7 @@ func (w Consumer) Run(ctx context.Context, env *Env) {
 }
 
 func (w Consumer) reader(c *client, t *topicMeta) *reader {
-	m := manner{sessions: w.Sessions, followers: w.Followers}
+	m := manner{sessions: w.Sessions, followers: w.Followers, patient: w.Patient}
 	if w.Committed {
 		m.isolation = 1
 	}

@@ -27,6 +27,7 @@ type manner struct {
 	isolation int8 // 1: read_committed
 	sessions  bool
 	followers bool
+	patient   bool   // waits longer, for many bytes
 	rack      string // with followers
 }
 
@@ -117,9 +118,13 @@ func (r *reader) begin(ctx context.Context, p *position, which int64) bool {
 func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
 	e := r.c.env
 	wait := time.Duration(e.Rand.IntN(200)) * time.Millisecond
+	minBytes := int32(1)
+	if r.manner.patient {
+		wait, minBytes = 10*wait, int32(200<<e.Rand.IntN(6))
+	}
 	req := kmsg.NewPtrFetchRequest()
 	req.Version = 18
-	req.MaxWaitMillis, req.MinBytes = int32(wait.Milliseconds()), 1
+	req.MaxWaitMillis, req.MinBytes = int32(wait.Milliseconds()), minBytes
 	req.MaxBytes = int32(100 << e.Rand.IntN(12))
 	req.IsolationLevel = r.manner.isolation
 	req.Rack = r.manner.rack
