@@ -28,6 +28,13 @@ var shapes = map[string]func(p *Plan){
 		p.Replication, p.MinISR = 2, 2
 		p.use("producer-acks-all", "producer-acks-1")
 	},
+	"ballot": func(p *Plan) { p.split(2, 2); p.Controllers = 3 },
+	"mute": func(p *Plan) {
+		p.split(3, 3)
+		p.MinISR = min(p.MinISR, 2)
+		p.Length += unheard
+		p.use("producer-acks-all")
+	},
 	"lone": func(p *Plan) { p.split(3, 3); p.NoELR, p.Unclean = true, p.Seed%2 == 0 },
 }
 

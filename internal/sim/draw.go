@@ -48,8 +48,10 @@ var families = map[string]func(d *drawing){
 	"tail":    func(d *drawing) { d.tail() },
 	"trim":    func(d *drawing) { d.trim() },
 
-	"haunt": func(d *drawing) { d.haunt() },
-	"lone":  func(d *drawing) { d.lone() },
+	"haunt":  func(d *drawing) { d.haunt() },
+	"lone":   func(d *drawing) { d.lone() },
+	"ballot": func(d *drawing) { d.ballot() },
+	"mute":   func(d *drawing) { d.mute() },
 }
 
 // drawing is a plan that is being drawn.

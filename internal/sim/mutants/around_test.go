@@ -5,6 +5,7 @@ const (
 	storageDir  = "internal/storage/"
 	producerDir = "internal/core/producers/"
 	nodeDir     = "internal/node/"
+	planeDir    = "internal/controlplane/"
 )
 
 // shell is a mutant of one edit that is left to the simulator.
@@ -65,8 +66,12 @@ var around = []mutant{
 		{core + "isr.go", "	case r.leo < l.start:\n", "	case r.leo >= 0 && r.leo < l.start:\n"},
 		{core + "isr.go", "	case r.logStart < p.logStart:\n", "	case r.leo >= 0 && r.logStart < p.logStart:\n"},
 	}, nil},
-	shell("R5.8", "a controller of the past takes what it cannot know", controllerDir+"isr.go",
-		"case pr.leader > p.LeaderEpoch || pr.partition > p.PartitionEpoch:", "case false:"),
+	{"R5.8", "a controller of the past takes what it cannot know, and is believed before a commit", []edit{
+		{controllerDir + "isr.go", "case pr.leader > p.LeaderEpoch || pr.partition > p.PartitionEpoch:", "case false:"},
+		{planeDir + "active.go", "		if at := l.node.Applied(); at.End < end || at.Epoch != a.epoch {\n", "		if at := l.node.Applied(); at.End < 0 {\n"},
+		{planeDir + "active.go", "n < len(a.pending) && a.pending[n].end <= end {", "n < len(a.pending) && (a.pending[n].end <= end || end >= 0) {"},
+		{replicasDir + "isr.go", "if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {", "if false {"},
+	}, nil},
 	{"R3.8", "former lives count everywhere", []edit{
 		{core + "fetch.go", "in.ReplicaEpoch < peer.Epoch {", "in.ReplicaEpoch < peer.Epoch-1000 {"},
 		{core + "isr.go", "	case r.epoch != model.UnknownBrokerEpoch && r.epoch != peer.Epoch:\n		return JoinOldIncarnation\n", ""},
@@ -91,6 +96,9 @@ var around = []mutant{
 		{controllerDir + "isr.go", `case pr.leader < p.LeaderEpoch:`, `case false:`},
 		{controllerDir + "isr.go", `case pr.partition < p.PartitionEpoch:`, `case false:`},
 	}, nil},
+	{"R6.1", "a controller forgets its vote with its process", []edit{
+		{planeDir + "raftlog/raftlog.go", "		rec.State = hs\n", "		hs.Vote = nil\n		rec.State = hs\n"},
+	}, []string{"./internal/controlplane/raftlog"}},
 	shell("R6.2", "a fenced broker may lead", controllerDir+"election.go",
 		"	case br.Fenced:\n		return BarFenced\n", ""),
 	shell("R6.14", "a second life is registered while the first is alive", controllerDir+"register.go",

@@ -49,7 +49,7 @@ var bugs = []bug{
 	{id: "B20", what: "the log start lies inside a batch", mutants: []string{"R4.10 a log that starts inside a batch cannot begin"}},
 	{id: "B21", what: "an answer mixes times", mutants: []string{"R3.4 an answer mixes an old HW with a new log start"}},
 	{id: "B22", what: "a shrink confirmed on an idle partition", mutants: []string{"R5.11 the controller's answer does not try the HW", "R5.11 no change of the ISR tries the HW"}},
-	{id: "B23", what: "AlterPartition duplicates, retries, zombie controller", mutants: []string{"R5.10 a refusal for an old version proves that nothing changed", "R5.10 a lost proposal is not sent again", "R5.10 an answer to an earlier proposal counts", "R5.8 a controller of the past takes what it cannot know"}},
+	{id: "B23", what: "AlterPartition duplicates, retries, zombie controller", mutants: []string{"R5.10 a refusal for an old version proves that nothing changed", "R5.10 a lost proposal is not sent again", "R5.10 an answer to an earlier proposal counts", "R5.8 a controller of the past takes what it cannot know", "R5.8 a controller of the past takes what it cannot know, and is believed before a commit"}},
 	{id: "B24", what: "retention past the HW", mutants: []string{"R8.17 retention goes past the HW"}},
 	{id: "B25", what: "small files renamed without fsync", mutants: []string{"R8.7 small files are renamed without fsync"}},
 	{id: "B26", what: "after an unclean election", mutants: []string{"R6.7 an unclean election keeps the ISR", "R4.11 a follower does not cut below its own HW"}},
@@ -76,12 +76,12 @@ var halves = map[string]string{
 	"R4.7 an answer from before a truncation counts":                 "R4.7 any answer counts, whoever leads by now",
 	"R5.11 the controller's answer does not try the HW":              "R5.11 no change of the ISR tries the HW",
 	"R5.8 broker epoch of the sender not compared":                   "R5.8 neither the life of the sender nor the epochs it knows compared",
+	"R5.8 a controller of the past takes what it cannot know":        "R5.8 a controller of the past takes what it cannot know, and is believed before a commit",
 	"R6.15 a broker is unfenced before it has read its registration": "R6.15 a broker asks to serve before it has read its registration, and may",
 }
 
 // unseen says of a mutant why no seed of the simulator is expected to find it.
 var unseen = map[string]string{
-	"R6.14 a second life is registered while the first is alive": "a simulated machine runs one process of a broker",
-	"I10 metadata that is known already ends an open proposal":   "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
-	"R9.4 a preferred replica may lack the offset":               "simulated brokers have no racks",
+	"I10 metadata that is known already ends an open proposal": "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
+	"R9.4 a preferred replica may lack the offset":             "simulated brokers have no racks",
 }

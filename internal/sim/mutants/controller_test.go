@@ -12,6 +12,8 @@ var deciding = []mutant{
 		`case epoch != model.UnknownBrokerEpoch && epoch != br.Epoch:`, `case false:`),
 	inController("R5.8", "broker epoch of the sender not compared", "isr.go",
 		`case int64(b.Epoch) != epoch:`, `case false:`),
+	inController("R5.8", "a controller of the past takes what it cannot know", "isr.go",
+		"case pr.leader > p.LeaderEpoch || pr.partition > p.PartitionEpoch:", "case false:"),
 	inController("R6.7", "an unclean election keeps the ISR", "change.go",
 		`c.isr, c.elr, c.recovering = []model.BrokerID{e.Leader}, nil, true`,
 		`c.isr, c.elr, c.recovering = append(c.isr, e.Leader), nil, true`),
