@@ -65,6 +65,34 @@ func (l *loop) heartbeatEnded(ev heartbeatEnded) {
 	}
 }
 
+// Beat is what the deciding controller knows of the life of a broker.
+type Beat struct {
+	Broker model.BrokerID
+	Epoch  model.BrokerEpoch
+	Last   model.Time // when it was heard of
+	Fenced bool       // decided, maybe not committed
+	Stands bool       // so does the connection of its last heartbeat
+}
+
+// Beats visits the brokers that this controller has heard of while it decides. It
+// reads what the controller's loop owns, so nothing else may run: it is for the
+// simulator, between two steps.
+func (c *Controller) Beats(visit func(Beat)) {
+	a := c.loop.active
+	if a == nil {
+		return
+	}
+	for _, b := range a.state.Image().Brokers() {
+		at, heard := a.state.LastHeard(b)
+		if !heard {
+			continue
+		}
+		on := c.loop.beats.conns[b.ID]
+		visit(Beat{Broker: b.ID, Epoch: b.Epoch, Last: at, Fenced: b.Fenced,
+			Stands: on != nil && on.epoch == b.Epoch && !on.conn.ClosedSignal().Closed()})
+	}
+}
+
 // probes dials brokers whose heartbeat connection ended, a few times, and says so
 // when a dial is refused: the process is gone.
 type probes struct {

@@ -290,6 +290,13 @@ func (n *Node) Image() *image.Image { return n.source.Image() }
 // Active is the active controller as this node knows it.
 func (n *Node) Active() (model.BrokerID, model.Epoch) { return n.source.Active() }
 
+// Beats is Controller.Beats, on a node that is one.
+func (n *Node) Beats(visit func(controlplane.Beat)) {
+	if c, ok := n.source.(*controlplane.Controller); ok {
+		c.Beats(visit)
+	}
+}
+
 // Views describes every replica hosted here, sorted by partition.
 func (n *Node) Views() []replicas.View {
 	if n.broker == nil {

@@ -121,7 +121,7 @@ func chacha(seed uint64) *rand.ChaCha8 {
 func (r *run) begin() {
 	w := r.w
 	w.stage.Trace = r.o.Trace
-	r.set = check.New(check.Options{MinISR: w.plan.MinISR, LagMax: lagMax, History: r.history, Skip: r.o.Skip})
+	r.set = check.New(check.Options{MinISR: w.plan.MinISR, SessionTimeout: w.members[0].cfg.BrokerSessionTimeout, LagMax: lagMax, History: r.history, Skip: r.o.Skip})
 	r.bring()
 	for _, m := range w.members {
 		r.at[m.machine] = len(r.at)
@@ -328,7 +328,7 @@ func (r *run) refresh(m *member) {
 		if c := &r.cluster.Controllers[i]; c.ID == m.id {
 			c.Running = n != nil && m.machine.Running()
 			if c.Running {
-				c.Image = n.Image()
+				c.Image, c.Beats = n.Image(), n.Beats
 				c.End = c.Image.End()
 				c.Leads = model.NoEpoch
 				if leader, epoch := n.Active(); leader == m.id {

@@ -36,6 +36,15 @@ func (s *State) session(b *image.Broker, now model.Time) *session {
 	return ss
 }
 
+// LastHeard says when the registered life of a broker was last heard of, and
+// whether this controller heard of it at all.
+func (s *State) LastHeard(b *image.Broker) (at model.Time, heard bool) {
+	if ss := s.sessions[b.ID]; ss != nil && ss.epoch == b.Epoch {
+		return ss.last, ss.heard
+	}
+	return 0, false
+}
+
 // timed reports whether the silence of a broker counts. The broker of this very
 // process is not timed: whatever stops it stops the clock that would judge it.
 func (s *State) timed(b *image.Broker) bool { return !b.Fenced && b.ID != s.cfg.NodeID }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -72,6 +73,9 @@ type Controller struct {
 	Running bool
 	Image   *image.Image // what was committed, as far as it knows; nil before the first
 	End     model.Offset // of its metadata log, committed
+	// Beats visits what it knows of the lives of brokers; nil when nobody asks. It
+	// is called only while it decides.
+	Beats func(visit func(controlplane.Beat))
 	// Leads is the epoch in which it was elected and decides; -1 when it does not.
 	Leads model.Epoch
 }
@@ -91,6 +95,7 @@ const (
 // Options are what a Set has to know of the cluster that it watches.
 type Options struct {
 	MinISR         int           // min.insync.replicas of a topic that has none of its own; 0 is 1
+	SessionTimeout time.Duration // broker.session.timeout.ms; 0: lives of brokers are not timed
 	ProducerExpiry time.Duration // producer.id.expiration.ms; 0 is a day
 	LagMax         time.Duration // replica.lag.time.max.ms; 0 is half a minute
 	History        *History      // what clients did; nil when nobody tells

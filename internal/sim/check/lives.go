@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
@@ -69,4 +70,37 @@ func (ISRNotEmpty) change(s *Set, _ *part, _, is *image.Partition) string {
 		return ""
 	}
 	return "the ISR is empty, and there is no ELR: " + stateOf(is)
+}
+
+// OneLife is R6.14: see Set.beating.
+type OneLife struct{}
+
+// Name is OneLife.
+func (OneLife) Name() string { return "OneLife" }
+
+// beatOf names what a controller knows of a broker, in one epoch of its own.
+type beatOf struct {
+	broker model.BrokerID
+	leads  model.Epoch
+}
+
+// beating judges the registrations of a controller. Its clock says when it heard
+// of the life before, and of the new one: that was when it took it.
+func (s *Set) beating(k *Controller) (err error) {
+	if k.Beats == nil || s.o.SessionTimeout <= 0 || !s.rules.has(OneLife{}) {
+		return nil
+	}
+	if s.beats == nil {
+		s.beats = map[beatOf]controlplane.Beat{}
+	}
+	k.Beats(func(is controlplane.Beat) {
+		key := beatOf{is.Broker, k.Leads}
+		was := s.beats[key]
+		s.beats[key] = is
+		if is.Epoch > was.Epoch && was.Stands && !was.Fenced && is.Last.Sub(was.Last) < s.o.SessionTimeout {
+			err = s.violated(OneLife{}, nil, fmt.Sprintf("controller %d registers b%d with epoch %d, %v after a word of its life of epoch %d",
+				k.ID, is.Broker, is.Epoch, is.Last.Sub(was.Last), was.Epoch))
+		}
+	})
+	return err
 }

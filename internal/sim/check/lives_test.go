@@ -2,7 +2,9 @@ package check
 
 import (
 	"testing"
+	"time"
 
+	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
@@ -56,5 +58,33 @@ func TestTheLastMemberStaysInTheISR(t *testing.T) {
 	}
 	if text := (ISRNotEmpty{}).change(s.Set, s.p, nil, &image.Partition{Replicas: three, ISR: three[:1], Leader: model.NoBroker}); text != "" {
 		t.Error(text)
+	}
+}
+
+func TestALifeIsNotReplacedWhileItIsHeardOf(t *testing.T) {
+	at := func(d time.Duration) model.Time { return model.Time(0).Add(d) }
+	second := controlplane.Beat{Broker: 2, Epoch: 9, Last: at(time.Second), Stands: true}
+	for _, c := range []struct {
+		why   string
+		first controlplane.Beat
+		ok    bool
+	}{
+		{"it was heard of", controlplane.Beat{Broker: 2, Epoch: 2, Last: at(200 * time.Millisecond), Stands: true}, false},
+		{"it was silent for a session", controlplane.Beat{Broker: 2, Epoch: 2, Last: at(0), Stands: true}, true},
+		{"its connection had ended", controlplane.Beat{Broker: 2, Epoch: 2, Last: at(200 * time.Millisecond)}, true},
+		{"it was fenced", controlplane.Beat{Broker: 2, Epoch: 2, Last: at(200 * time.Millisecond), Stands: true, Fenced: true}, true},
+	} {
+		s := New(Options{SessionTimeout: time.Second})
+		k := Controller{ID: 4, Running: true, Leads: 1}
+		for _, b := range []controlplane.Beat{c.first, second, second} {
+			k.Beats = func(visit func(controlplane.Beat)) { visit(b) }
+			if err := s.AfterStep(&Cluster{Controllers: []Controller{k}}); err != nil && c.ok {
+				t.Errorf("%s, %s: %v", "OneLife", c.why, err)
+			} else if err == nil && b == second && !c.ok {
+				t.Errorf("%s, %s: nobody minds", "OneLife", c.why)
+			} else if err != nil {
+				break
+			}
+		}
 	}
 }

@@ -64,6 +64,7 @@ var table = []struct {
 	{ControllerState{}, "I13, I14, I15", false, "leader, ISR, ELR and reassignment of a partition fit each other and the brokers' lives"},
 	{ChangeSteps{}, "I16", false, "every change raises the partition epoch, and the leader epoch exactly when it must"},
 	{BrokerEpochs{}, "I17", false, "the epochs of a broker rise, and only who is registered joins an ISR"},
+	{OneLife{}, "R6.14", false, "a broker is not registered anew while its life before is heard of, on a connection that stands"},
 	{UnfencedInformed{}, "R6.15", false, "who is unfenced has read its own registration"},
 	{CleanStopKept{}, "R6.12", false, "who stopped in order loses no claim to be elected by its next registration"},
 	{ISRNotEmpty{}, "R6.9", false, "without an ELR, an ISR keeps its last member"},

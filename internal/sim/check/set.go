@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidemark-log/tidemark/internal/controlplane"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
@@ -34,6 +35,7 @@ type Set struct {
 	elr      bool
 	buf      []byte
 	deciders map[model.Epoch]model.BrokerID // controllers that decided, by epoch
+	beats    map[beatOf]controlplane.Beat
 }
 
 // viewOf names who has a picture of the metadata.
@@ -175,18 +177,8 @@ func (s *Set) look(c *Cluster) error {
 	for i := range c.Brokers {
 		s.seats[i].clean = c.Brokers[i].Clean
 	}
-	for i := range c.Controllers {
-		k := &c.Controllers[i]
-		if k.Running && k.Leads >= 0 {
-			if err := s.elects(k); err != nil {
-				return err
-			}
-		}
-		if k.Running && k.Image != nil {
-			if err := s.heard(viewOf{k.ID, true}, k.Image); err != nil {
-				return err
-			}
-		}
+	if err := s.lookAtControllers(c); err != nil {
+		return err
 	}
 	for _, st := range s.stops {
 		if err := s.ended(st); err != nil {
@@ -199,6 +191,27 @@ func (s *Set) look(c *Cluster) error {
 		if b.Running != seat.running || b.Running && (b.Life != seat.life || b.Steps != seat.steps ||
 			b.Image != seat.image || b.Epoch != seat.epoch) {
 			if err := s.lookAt(b, seat); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookAtControllers takes in who decides, and what each has seen committed.
+func (s *Set) lookAtControllers(c *Cluster) error {
+	for i := range c.Controllers {
+		k := &c.Controllers[i]
+		if k.Running && k.Leads >= 0 {
+			if err := s.elects(k); err != nil {
+				return err
+			}
+			if err := s.beating(k); err != nil {
+				return err
+			}
+		}
+		if k.Running && k.Image != nil {
+			if err := s.heard(viewOf{k.ID, true}, k.Image); err != nil {
 				return err
 			}
 		}
