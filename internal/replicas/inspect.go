@@ -20,6 +20,16 @@ func (l *Loop) Inspect(f func(*api.Hosted, *partition.Partition)) {
 	}
 }
 
+// Asked tells when a follower sent its last request for what is quiet, and whether
+// that goes for this replica too. See Inspect for who may call it.
+func (l *Loop) Asked(h *api.Hosted, follower model.BrokerID) (at model.Time, quiet bool) {
+	r := h.Owner.(*replica)
+	for _, q := range r.quiet {
+		quiet = quiet || q.s.follower == follower
+	}
+	return l.asked[follower], quiet
+}
+
 // Steps counts what the cores were told so far: while it stands still, so do
 // they. See Inspect for who may call it.
 func (l *Loop) Steps() uint64 { return l.steps }

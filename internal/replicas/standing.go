@@ -91,6 +91,7 @@ func (l *Loop) ask(op *fetchOp) *standing {
 		s.roused[i] = nil
 	}
 	s.roused, s.epoch, s.asked = s.roused[:0], f.Epoch, l.now
+	l.asked[f.Replica] = l.now
 	s.requests++
 	op.s, op.request = s, s.requests
 	return s

@@ -35,6 +35,10 @@ var shapes = map[string]func(p *Plan){
 		p.Length += unheard
 		p.use("producer-acks-all")
 	},
+	"lull": func(p *Plan) {
+		p.split(3, 3)
+		p.Workloads, p.Pace = []string{"producer-acks-1"}, lagMax
+	},
 	"lone": func(p *Plan) { p.split(3, 3); p.NoELR, p.Unclean = true, p.Seed%2 == 0 },
 }
 

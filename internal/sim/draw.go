@@ -52,6 +52,7 @@ var families = map[string]func(d *drawing){
 	"lone":   func(d *drawing) { d.lone() },
 	"ballot": func(d *drawing) { d.ballot() },
 	"mute":   func(d *drawing) { d.mute() },
+	"lull":   func(d *drawing) { d.lull() },
 }
 
 // drawing is a plan that is being drawn.
@@ -90,7 +91,7 @@ func Draw(seed uint64, faults []string) (*Plan, error) {
 			paced = true
 		}
 	}
-	if paced {
+	if paced && p.Pace == 0 {
 		p.Pace = (p.Length / 60).Round(time.Millisecond) // the records last as long as the plan
 	}
 	pace := 200*time.Millisecond + time.Duration(r.Int64N(int64(2*time.Second)))

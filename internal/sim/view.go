@@ -22,7 +22,9 @@ func (r *run) brokerView(m *member) check.Broker {
 	return check.Broker{ID: m.id,
 		Replicas: func(visit func(check.Replica)) {
 			m.node.Replicas().Inspect(func(h *api.Hosted, p *partition.Partition) {
-				visit(check.Replica{TP: h.TP, ID: h.ID, P: p, Log: h.Log})
+				visit(check.Replica{TP: h.TP, ID: h.ID, P: p, Log: h.Log, Asked: func(b model.BrokerID) (model.Time, bool) {
+					return m.node.Replicas().Asked(h, b)
+				}})
 			})
 		},
 		Synced: func(tp model.TopicPartition) []byte {

@@ -52,6 +52,9 @@ type Replica struct {
 	ID  model.TopicIDPartition
 	P   *partition.Partition
 	Log *storage.Log
+	// Asked tells when a follower last sent a request for what it has all of, and
+	// whether this is among it; nil when not told.
+	Asked func(model.BrokerID) (at model.Time, quiet bool)
 }
 
 // Parked is a fetch that waits.

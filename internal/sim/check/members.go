@@ -25,6 +25,13 @@ type follower struct {
 	late model.Time
 }
 
+// asks is when a follower last sent a request for all that it has all of, and
+// whether this replica is part of that.
+type asks struct {
+	at    model.Time
+	quiet bool
+}
+
 // growth says when a log came to end there.
 type growth struct {
 	at  model.Time
@@ -76,12 +83,21 @@ func (m *mirror) hears(w follower, r *partition.RemoteView) follower {
 		}
 		w.leo, w.heard, w.end = r.LEO, r.LastFetch, max(w.end, f.marks.LEO)
 	}
+	if i := indexOfRemote(m.was.remotes, r.ID); m.goesOn() && i >= 0 && i < len(m.was.asks) && m.was.asks[i].quiet {
+		at := f.asks[indexOfRemote(f.remotes, r.ID)].at // until now, nothing had happened since
+		w.caughtUp, w.heard = max(w.caughtUp, at), max(w.heard, at)
+		w.before = w.caughtUp
+	}
 	level := f.at
 	if i := slices.IndexFunc(m.grew, func(g growth) bool { return g.end > r.LEO }); i >= 0 {
 		level = m.grew[i].at
 	}
 	w.level = max(w.level, level)
 	return w
+}
+
+func indexOfRemote(remotes []partition.RemoteView, id model.BrokerID) int {
+	return slices.IndexFunc(remotes, func(r partition.RemoteView) bool { return r.ID == id })
 }
 
 // asks says that a leader has asked for another ISR since the look before.

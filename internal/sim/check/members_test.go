@@ -164,6 +164,22 @@ func TestWhoIsOneFetchBehindWasCaughtUpAtTheFetchBefore(t *testing.T) {
 	}
 }
 
+func TestWhoAskedWhileNothingHappenedWasCaughtUpThen(t *testing.T) {
+	asked := func(f *facts, ms int, quiet bool) {
+		at := asks{at: model.Time(0).Add(time.Duration(ms) * time.Millisecond), quiet: quiet}
+		f.asks = []asks{at, {at: partition.Never}}
+	}
+	for ms, ok := range map[int]bool{9900: false, 10100: true} {
+		s := led()
+		s.step(100, func(f *facts) { fetches(f, 5); asked(f, 100, true) })
+		s.step(8500, func(f *facts) { f.marks.LEO = 6; asked(f, 8000, false) })
+		s.step(ms, func(f *facts) { without(f); asked(f, 8000, false) })
+		if text := s.broken("LeavesByLag"); (text == "") != ok {
+			t.Errorf("after %d ms: %q", ms, text)
+		}
+	}
+}
+
 func TestWhoLagsIsTakenOut(t *testing.T) {
 	s := led()
 	s.step(0, func(f *facts) { f.remotes[1].LEO = 5 })

@@ -61,6 +61,7 @@ type facts struct {
 	proposed           []model.BrokerID // the ISR that is pending
 	epochStart         model.Offset
 	remotes            []partition.RemoteView
+	asks               []asks       // of the remotes
 	recovery, logStart model.Offset // of the log
 	at                 model.Time   // of the last input
 	hwPos              model.Position

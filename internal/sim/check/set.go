@@ -376,6 +376,13 @@ func look(r Replica) facts {
 	f.pepoch, f.isr, f.maximal, f.all = v.PartitionEpoch, v.ISR, v.MaximalISR, v.Replicas
 	f.minISR, f.pending, f.epochStart, f.remotes, f.proposed = v.MinISR, v.PendingISR, v.EpochStart, v.Remotes, v.Proposed
 	f.at, f.hwPos, f.next = v.Now, v.HWPos, v.Next
+	for i := range f.remotes {
+		a := asks{at: partition.Never}
+		if r.Asked != nil {
+			a.at, a.quiet = r.Asked(f.remotes[i].ID)
+		}
+		f.asks = append(f.asks, a)
+	}
 	return f
 }
 

@@ -4,6 +4,7 @@ package mutants
 // seeds draw from that one alone. The others' seeds draw as all do.
 var aims = map[string]string{
 	"R4.11 the follower does not look into its own epochs":                      "duel",
+	"R3.10 what a quiet follower asked is forgotten":                            "lull",
 	"R3.3 a newer leader epoch is served":                                       "deaf",
 	"R3.3 an older leader epoch is not fenced":                                  "tail",
 	"R4.11 the HW of a diverging answer counts":                                 "tail",

@@ -43,6 +43,10 @@ var around = []mutant{
 		{core + "fetch.go", "	if !ok || p.holdBack(r, in) || !p.compare(in) {\n",
 			"	if !ok || p.holdBack(r, in) || !p.compare(in) {\n		if r != nil && p.out.Err != model.None {\n			r.leo, r.logStart = model.UnknownOffset, model.UnknownOffset\n		}\n"},
 	}, nil},
+	shell("R3.10", "what a quiet follower asked is forgotten", replicasDir+"standing.go",
+		"	l.step(q.r, &l.in.heard)\n", "	_ = q\n"),
+	shell("R7.6", "nothing rouses what is quiet", replicasDir+"standing.go",
+		"for w.what&partition.WakeFetch != 0 && len(w.r.quiet) > 0 {", "for false {"),
 	shell("R3.20", "the HW keeps its place on an old segment", core+"leader.go",
 		"case to == p.hw && pos.Segment > p.hwPos.Segment:", "case false:"),
 	{"R4.3", "followers are remembered whoever led since", []edit{
