@@ -152,6 +152,12 @@ func (p *Partition) truncated(in *Truncated) {
 // epochs stay. Gaps are legal, steps back are not (R4.9).
 func (p *Partition) copyBatches(in *FetchResponse) {
 	first, last := in.Batches[0], in.Batches[len(in.Batches)-1]
+	if p.logStart < p.leo && p.leo <= in.LogStart && first.Epoch > p.epochs.Latest() {
+		// The leader has deleted all that we hold, and its epochs with it, so it
+		// could not compare: what comes may follow other records than ours.
+		p.restart(in.LogStart, Reason{Code: CutRestart, Broker: p.leader, Offset: in.LogStart, Bound: p.leo}, "R4.13")
+		return
+	}
 	straddles := first.Base < p.leo && first.Last >= p.leo && p.leo == p.logStart
 	if !p.plausible(in.Batches, straddles) {
 		p.out.Backoff = true

@@ -9,6 +9,7 @@ var aims = map[string]string{
 	"R3.3 an older leader epoch is not fenced":                                  "tail",
 	"R4.11 the HW of a diverging answer counts":                                 "tail",
 	"R4.13 a leader that is ahead is not followed anew":                         "trim",
+	"R4.13 what comes is appended to what was never compared":                   "tail,trim",
 	"R4.10 a log that starts inside a batch cannot begin":                       "trim",
 	"R5.10 a refusal for an old version proves that nothing changed":            "rejoin",
 	"R5.10 a lost proposal is not sent again":                                   "mute",

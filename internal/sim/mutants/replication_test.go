@@ -90,6 +90,8 @@ var replication = []mutant{
 		"			p.producers = in.Producers\n", ""),
 	part("R4.13", "a leader that is ahead is not followed anew", "follower.go",
 		"	case in.LogStart > p.leo:\n", "	case false:\n"),
+	part("R4.13", "what comes is appended to what was never compared", "follower.go",
+		"p.logStart < p.leo && p.leo <= in.LogStart && first.Epoch > p.epochs.Latest()", "false"),
 	part("R5.2", "whoever is at our end may lag", "isr.go",
 		"r == nil || r.leo != p.leo && ", "r == nil || "),
 	part("R5.2", "nobody ever lags", "isr.go",
