@@ -15,6 +15,11 @@ var shapes = map[string]func(p *Plan){
 	"duel":    func(p *Plan) { p.split(2, 2); p.Replication, p.MinISR = 2, 2; p.use("producer-acks-1") },
 	"rejoin":  func(p *Plan) { p.split(3, 3); p.MinISR = min(p.MinISR, 2); p.use("producer-acks-all") },
 	"relapse": func(p *Plan) { p.split(2, 2); p.Replication, p.MinISR = 2, 2; p.use("producer-acks-all") },
+	"racks": func(p *Plan) {
+		p.split(3, 3)
+		p.Racks = 2
+		p.use("producer-acks-1", "consumer-followers", "admin-tune")
+	},
 	"roll": func(p *Plan) {
 		p.split(3, 3)
 		p.MinISR = min(p.MinISR, 2)

@@ -9,7 +9,7 @@ import (
 // only by name, so that what others draw stays as it was.
 
 // byName are the families that a seed draws from only where somebody names them.
-var byName = []string{"ballot", "haunt", "lone", "lull", "mute", "roll"}
+var byName = []string{"ballot", "haunt", "lone", "lull", "mute", "racks", "roll"}
 
 // aimed are the families with a shape that a seed may draw from without a name.
 func aimed() []string {

@@ -44,6 +44,7 @@ var families = map[string]func(d *drawing){
 	"duel":    func(d *drawing) { d.duel() },
 	"rejoin":  func(d *drawing) { d.rejoin() },
 	"relapse": func(d *drawing) { d.relapse() },
+	"racks":   func(d *drawing) { d.racks() },
 	"roll":    func(d *drawing) { d.roll() },
 	"tail":    func(d *drawing) { d.tail() },
 	"trim":    func(d *drawing) { d.trim() },

@@ -22,6 +22,8 @@ type Plan struct {
 	// NoELR has the cluster keep no eligible leader replicas (KIP-966), as those
 	// that are older than the feature.
 	NoELR bool
+	// Racks is how many racks the brokers stand in; 0 is none.
+	Racks int
 	// Workloads are the names of the clients' workloads; one may stand there twice.
 	Workloads []string
 	// Pace is about how long a client waits between two things it does; 0 is 20 ms.

@@ -25,3 +25,14 @@ func (d *drawing) roll() {
 	}
 	d.at += until + d.span(time.Second)
 }
+
+// racks has brokers disagree on the time of day, hence on what is too old to be
+// kept, while readers are sent to the replica in their rack.
+func (d *drawing) racks() {
+	a := 1 + d.r.IntN(d.p.Brokers)
+	ahead := 500 + d.r.Int64N(6000)
+	until := time.Second + d.span(3*time.Second)
+	d.do(0, Jump, a, 0, ahead)
+	d.do(until, Jump, a, 0, -ahead)
+	d.at += until/2 + d.span(time.Second)
+}

@@ -37,6 +37,9 @@ func (p *Plan) WriteScript(w io.Writer) error {
 	if p.NoELR {
 		fmt.Fprintln(b, "elr off")
 	}
+	if p.Racks > 0 {
+		fmt.Fprintf(b, "racks %d\n", p.Racks)
+	}
 	fmt.Fprintln(b, strings.Join(append([]string{"workloads"}, p.Workloads...), " "))
 	if p.Pace > 0 {
 		fmt.Fprintf(b, "pace %v\n", p.Pace)
@@ -86,6 +89,8 @@ func (p *Plan) line(f []string) (err error) {
 		if p.NoELR = rest == "off"; !p.NoELR && rest != "on" {
 			err = fmt.Errorf("elr is on or off")
 		}
+	case "racks":
+		p.Racks, err = strconv.Atoi(rest)
 	case "workloads":
 		p.Workloads = f[1:]
 	case "at":
@@ -97,7 +102,7 @@ func (p *Plan) line(f []string) (err error) {
 	case "end":
 		p.Length, err = time.ParseDuration(rest)
 	default:
-		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, workloads, pace, at or end")
+		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, racks, workloads, pace, at or end")
 	}
 	return err
 }
@@ -141,8 +146,8 @@ func (p *Plan) check() error {
 		return fmt.Errorf("the script names no nodes: say \"nodes 3 combined\" or \"nodes 3 brokers 3 controllers\"")
 	case p.Replication < 1 || p.Replication > p.Brokers:
 		return fmt.Errorf("replication %d does not fit %d brokers", p.Replication, p.Brokers)
-	case p.Partitions < 1 || p.MinISR < 1:
-		return fmt.Errorf("partitions and min.isr are at least 1")
+	case p.Partitions < 1 || p.MinISR < 1 || p.Racks < 0:
+		return fmt.Errorf("partitions and min.isr are at least 1, racks at least 0")
 	case p.Length <= 0:
 		return fmt.Errorf("the script has no end: say for instance \"end 20s\"")
 	}

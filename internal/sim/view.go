@@ -68,6 +68,9 @@ func clientOptions(p *Plan) workload.Options {
 		!slices.Contains(p.Workloads, workload.Churn{}.Name())
 	o := workload.Options{Kept: kept, UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: !trims,
 		MinInSync: p.MinISR == 1, NoELR: p.NoELR, Records: 200, Pace: p.Pace}
+	for n := range p.Racks {
+		o.Racks = append(o.Racks, rackOf(n))
+	}
 	for i := range 1 + p.Seed%2 {
 		o.Topics = append(o.Topics, workload.Topic{Name: fmt.Sprintf("topic-%d", i+1),
 			Partitions: int32(p.Partitions), Replicas: int16(p.Replication)})

@@ -136,9 +136,16 @@ func (w *world) valuesOf(m *member) map[string]string {
 	default:
 		v["process.roles"], v["listeners"] = "controller", control
 	}
+	if n := w.plan.Racks; n > 0 && m.broker {
+		v["broker.rack"] = rackOf(int(m.id) % n)
+		v["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+	}
 	maps.Copy(v, w.values)
 	return v
 }
+
+// rackOf names a rack.
+func rackOf(n int) string { return fmt.Sprintf("rack-%d", n) }
 
 func (w *world) voters() string {
 	s := ""

@@ -8,11 +8,13 @@ import (
 
 // clients is what is remembered of clients.
 type clients struct {
-	read     int               // events of the history that were looked at
-	written  int               // its calls that all accounts for
-	all      map[string]string // who wrote a value with acks=all
-	consumed map[consumption]model.Offset
-	groups   map[groupKey]*groupState
+	read      int               // events of the history that were looked at
+	written   int               // its calls that all accounts for
+	all       map[string]string // who wrote a value with acks=all
+	consumed  map[consumption]model.Offset
+	groups    map[groupKey]*groupState
+	deletions map[Op]*deletion
+	questions map[consumption]question // asked last
 }
 
 // consumption names one consumer's position in one partition.
@@ -37,7 +39,8 @@ type groupState struct {
 }
 
 func newClients() clients {
-	return clients{all: map[string]string{}, consumed: map[consumption]model.Offset{}, groups: map[groupKey]*groupState{}}
+	return clients{all: map[string]string{}, consumed: map[consumption]model.Offset{}, groups: map[groupKey]*groupState{},
+		deletions: map[Op]*deletion{}, questions: map[consumption]question{}}
 }
 
 // callRule looks at one thing that a client did or was told.
@@ -55,6 +58,9 @@ var callRules = map[eventKind][]callRule{
 	commitEnded: {GroupOffsets{}},
 	resumed:     {GroupOffsets{}, DeliveredOnce{}},
 	forgot:      {ProducerKept{}},
+	deleteEnded: {DeletedEverywhere{}},
+	asked:       {HintFits{}},
+	hinted:      {HintFits{}},
 }
 
 // hear looks at what clients did since the last step.
@@ -70,6 +76,7 @@ func (s *Set) hear() error {
 		case deletedBelow:
 			if p != nil {
 				p.deletes = max(p.deletes, e.offset)
+				s.deleting(p, e)
 			}
 			continue
 		case topicGone:

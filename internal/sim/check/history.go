@@ -37,6 +37,9 @@ const (
 	deletedBelow
 	topicGone
 	forgot
+	deleteEnded
+	asked
+	hinted
 )
 
 // event is one thing that happened to a client.
@@ -49,6 +52,8 @@ type event struct {
 	offset model.Offset
 	fetch  *Fetch
 	text   string
+	// from a broker that hinted to another.
+	from, to model.BrokerID
 }
 
 // call is one produce or commit.
@@ -163,8 +168,29 @@ func (h *History) Forgotten(client string, tp model.TopicIDPartition, text strin
 
 // DeletedRecords notes that a client asks to delete all records below an offset;
 // it is called before the request is sent.
-func (h *History) DeletedRecords(tp model.TopicIDPartition, upTo model.Offset) {
-	h.note(event{kind: deletedBelow, tp: tp, offset: upTo})
+func (h *History) DeletedRecords(client string, tp model.TopicIDPartition, upTo model.Offset) Op {
+	op := Op(len(h.calls))
+	h.calls = append(h.calls, call{Produce: Produce{Client: client, TP: tp}, began: len(h.events), ended: -1, offset: upTo, out: Unknown})
+	h.note(event{kind: deletedBelow, op: op, who: client, tp: tp, offset: upTo})
+	return op
+}
+
+// DeleteReturned notes how it ended.
+func (h *History) DeleteReturned(op Op, out Outcome) {
+	c := &h.calls[op]
+	c.returned, c.out, c.ended = true, out, len(h.events)
+	h.note(event{kind: deleteEnded, op: op, who: c.Client, tp: c.TP, offset: c.offset})
+}
+
+// FetchAsked notes that a consumer with a rack is about to fetch from an offset.
+func (h *History) FetchAsked(consumer string, tp model.TopicIDPartition, offset model.Offset) {
+	h.note(event{kind: asked, who: consumer, tp: tp, offset: offset})
+}
+
+// Hinted notes that the fetch asked for last was answered by a broker with the
+// name of a replica that is nearer.
+func (h *History) Hinted(consumer string, tp model.TopicIDPartition, offset model.Offset, by, near model.BrokerID) {
+	h.note(event{kind: hinted, who: consumer, tp: tp, offset: offset, from: by, to: near})
 }
 
 // TopicDeleted notes that a client asks to delete a topic; it is called before

@@ -103,14 +103,15 @@ type mirror struct {
 	exposed bool // it might have been elected when, or after, it stopped
 	// restarted says how the life before this one ended; done once it was
 	// compared with what is left.
-	stopped How
-	compare bool
-	removed bool // the metadata took the replica away since the life ended
-	ends    map[model.Epoch]span
-	scant   []scant // offsets given away below the minimum, not seen in the log yet
-	rounds  int     // truncations in one leader epoch
-	reads   []*node
-	unread  bool // the last look at the log failed: the disk is broken
+	stopped   How
+	compare   bool
+	removed   bool // the metadata took the replica away since the life ended
+	ends      map[model.Epoch]span
+	deletions []*deletion // asked of this leader and not answered yet
+	scant     []scant     // offsets given away below the minimum, not seen in the log yet
+	rounds    int         // truncations in one leader epoch
+	reads     []*node
+	unread    bool // the last look at the log failed: the disk is broken
 }
 
 func (m *mirror) id() model.BrokerID { return m.seat.id }

@@ -86,6 +86,8 @@ var table = []struct {
 	{LatestMonotone{}, "I30", true, "the end that clients are told never goes back"},
 	{LinearizableLog{}, "I31", true, "what was acknowledged before a call began has a lower offset than what it writes"},
 	{NoLostWakeup{}, "I32", false, "nothing waits that could be answered, or longer than it may"},
+	{DeletedEverywhere{}, "R3.27", false, "a deletion of records is acknowledged when every follower that is alive has done it"},
+	{HintFits{}, "R9.4", false, "a reader is sent to a member of the ISR that holds what it asked for"},
 	{PastEndAnswered{}, "R9.2", false, "a reader past the end of what it may see is answered at once"},
 	{NewsAnswered{}, "R3.18", false, "a follower that can use a higher high watermark is answered at once"},
 	{BytesAnswered{}, "R3.17", false, "a fetch is answered when what there is suffices, or lies before the newest segment"},

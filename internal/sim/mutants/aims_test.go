@@ -33,6 +33,9 @@ var aims = map[string]string{
 	"R3.8 former lives count everywhere":                                        "haunt",
 	"R3.8 a fetch of an earlier life counts":                                    "haunt",
 	"R5.8 broker epoch of an ISR member not compared":                           "haunt",
+	"R3.12 time alone does not free the HW":                                     "zombie",
+	"R3.27 the low watermark forgets the followers":                             "trim",
+	"R9.4 a preferred replica may lack the offset":                              "racks",
 	"R3.17 an older segment is not answered at once":                            "roll",
 	"R3.20 the HW keeps its place on an old segment":                            "roll",
 }

@@ -83,5 +83,4 @@ var halves = map[string]string{
 // unseen says of a mutant why no seed of the simulator is expected to find it.
 var unseen = map[string]string{
 	"I10 metadata that is known already ends an open proposal": "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
-	"R9.4 a preferred replica may lack the offset":             "simulated brokers have no racks",
 }

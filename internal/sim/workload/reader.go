@@ -114,11 +114,10 @@ func (r *reader) begin(ctx context.Context, p *position, which int64) bool {
 	return ok
 }
 
-// fetch asks one broker for the records of some positions.
-func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
+// request is a fetch that names no partition yet, and how long it may take.
+func (r *reader) request() (*kmsg.FetchRequest, time.Duration) {
 	e := r.c.env
-	wait := time.Duration(e.Rand.IntN(200)) * time.Millisecond
-	minBytes := int32(1)
+	wait, minBytes := time.Duration(e.Rand.IntN(200))*time.Millisecond, int32(1)
 	if r.manner.patient {
 		wait, minBytes = 10*wait, int32(200<<e.Rand.IntN(6))
 	}
@@ -128,6 +127,13 @@ func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
 	req.MaxBytes = int32(100 << e.Rand.IntN(12))
 	req.IsolationLevel = r.manner.isolation
 	req.Rack = r.manner.rack
+	return req, wait
+}
+
+// fetch asks one broker for the records of some positions.
+func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
+	e := r.c.env
+	req, wait := r.request()
 	var s *session
 	if r.manner.sessions {
 		s = r.session(broker)
@@ -136,6 +142,9 @@ func (r *reader) fetch(ctx context.Context, broker int32, ps []*position) {
 		for _, p := range ps {
 			addWish(req, p.wish())
 		}
+	}
+	for _, p := range ps {
+		e.asks(r, p)
 	}
 	answer, err := r.c.askBroker(ctx, broker, req, wait)
 	if err != nil {
@@ -232,6 +241,7 @@ func (r *reader) takeOne(ctx context.Context, broker int32, a *kmsg.FetchRespons
 		p.from = -1
 		return stale(e)
 	case a.PreferredReadReplica >= 0:
+		r.c.env.hinted(p, broker, a.PreferredReadReplica)
 		p.from = a.PreferredReadReplica
 	default:
 		r.records(broker, a, p)

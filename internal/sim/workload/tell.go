@@ -195,8 +195,36 @@ func (e *Env) deletes(id model.UUID) {
 }
 
 // trims tells that the records below an offset are about to be deleted.
-func (e *Env) trims(p *position, upTo int64) {
-	e.told(func(h *check.History, _ *Counts) { h.DeletedRecords(p.tp(), model.Offset(upTo)) })
+func (e *Env) trims(p *position, upTo int64) (op check.Op) {
+	e.told(func(h *check.History, _ *Counts) { op = h.DeletedRecords(e.name, p.tp(), model.Offset(upTo)) })
+	return op
+}
+
+// trimmed tells how that ended.
+func (e *Env) trimmed(op check.Op, code model.Error) {
+	out := check.Failed
+	switch code {
+	case model.None:
+		out = check.OK
+	case noCode:
+		out = check.Unknown
+	}
+	e.told(func(h *check.History, _ *Counts) { h.DeleteReturned(op, out) })
+}
+
+// asks tells that a reader in a rack is about to fetch.
+func (e *Env) asks(r *reader, p *position) {
+	if r.manner.rack == "" {
+		return
+	}
+	e.told(func(h *check.History, _ *Counts) { h.FetchAsked(e.name, p.tp(), model.Offset(p.offset)) })
+}
+
+// hinted tells that a broker named a nearer replica.
+func (e *Env) hinted(p *position, by, near int32) {
+	e.told(func(h *check.History, _ *Counts) {
+		h.Hinted(e.name, p.tp(), model.Offset(p.offset), model.BrokerID(by), model.BrokerID(near))
+	})
 }
 
 // inSession counts an answer in a session.

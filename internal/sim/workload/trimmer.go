@@ -41,8 +41,10 @@ func (Trimmer) Run(ctx context.Context, env *Env) {
 			continue
 		}
 		upTo := env.Rand.Int64N(end + 1)
-		env.trims(p, upTo)
-		c.said("delete records of", s, c.trim(ctx, s, upTo))
+		op := env.trims(p, upTo)
+		code := c.trim(ctx, s, upTo)
+		env.trimmed(op, code)
+		c.said("delete records of", s, code)
 	}
 }
 
