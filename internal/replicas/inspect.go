@@ -20,14 +20,23 @@ func (l *Loop) Inspect(f func(*api.Hosted, *partition.Partition)) {
 	}
 }
 
-// Asked tells when a follower sent its last request for what is quiet, and whether
-// that goes for this replica too. See Inspect for who may call it.
+// Asked tells when a follower for which a replica is quiet sent its last request,
+// or, if it is quiet no more, the last one while it was. See Inspect for who may
+// call it.
 func (l *Loop) Asked(h *api.Hosted, follower model.BrokerID) (at model.Time, quiet bool) {
 	r := h.Owner.(*replica)
-	for _, q := range r.quiet {
-		quiet = quiet || q.s.follower == follower
+	at = partition.Never
+	for _, u := range r.rested {
+		if u.follower == follower {
+			at = u.until
+		}
 	}
-	return l.asked[follower], quiet
+	for _, q := range r.quiet {
+		if q.s.follower == follower {
+			at, quiet = max(at, q.s.asked), true
+		}
+	}
+	return at, quiet
 }
 
 // Steps counts what the cores were told so far: while it stands still, so do

@@ -46,6 +46,8 @@ type replica struct {
 	// bells the sessions whose waiting request was told of it (see standing).
 	quiet []*seat
 	bells []*standing
+	// rested tells of those who were quiet here, for checkers.
+	rested []rested
 
 	checkpointed model.Offset // HW in the last checkpoint
 	ends         lastEnds

@@ -45,7 +45,7 @@ type leave struct{ of *api.Standing }
 // Leave ends a follower's session: nothing is watched for it any more.
 func (l *Loop) Leave(s *api.Standing) { l.inbox.Post(leave{s}) }
 
-func (e leave) turn(*Loop) {
+func (e leave) turn(l *Loop) {
 	s, _ := e.of.Owner.(*standing)
 	if s == nil {
 		s = newStanding(model.NoBroker)
@@ -53,7 +53,9 @@ func (e leave) turn(*Loop) {
 	}
 	s.left, s.roused = true, nil
 	for len(s.quiet) > 0 {
-		s.quiet[len(s.quiet)-1].leave()
+		q := s.quiet[len(s.quiet)-1]
+		l.hear(q) // the follower may come back in another session
+		q.leave()
 	}
 }
 
@@ -91,7 +93,6 @@ func (l *Loop) ask(op *fetchOp) *standing {
 		s.roused[i] = nil
 	}
 	s.roused, s.epoch, s.asked = s.roused[:0], f.Epoch, l.now
-	l.asked[f.Replica] = l.now
 	s.requests++
 	op.s, op.request = s, s.requests
 	return s
@@ -111,8 +112,19 @@ func (l *Loop) dismiss(of *api.Seat) {
 	}
 }
 
+// rested says until when a follower asked for nothing new while it was quiet.
+type rested struct {
+	follower model.BrokerID
+	until    model.Time
+}
+
 // leave takes a quiet seat out of its lists.
 func (q *seat) leave() {
+	at := slices.IndexFunc(q.r.rested, func(u rested) bool { return u.follower == q.s.follower })
+	if at < 0 {
+		at, q.r.rested = len(q.r.rested), append(q.r.rested, rested{follower: q.s.follower, until: q.s.asked})
+	}
+	q.r.rested[at].until = max(q.r.rested[at].until, q.s.asked)
 	s, last := q.s, len(q.s.quiet)-1
 	s.quiet[q.at] = s.quiet[last]
 	s.quiet[q.at].at = q.at

@@ -161,6 +161,24 @@ func TestAQuietFollowerStaysInTheISR(t *testing.T) {
 	}
 }
 
+func TestAQuietFollowerWhoseSessionEndsKeepsItsCredit(t *testing.T) {
+	c := newCrank(t)
+	r := c.led(0)
+	s, other := c.stand(2, r), c.stand(3, r)
+	s.rest()
+	other.rest()
+	c.wait(25 * time.Second)
+	s.took(s.ask(0))
+	other.took(other.ask(0))
+	c.Leave(s.handle)
+	c.posted()
+	c.append(10, r)
+	c.wait(20 * time.Second)
+	if v := r.p.View(); v.PendingISR {
+		t.Error("who asked 20 s ago is to leave the ISR")
+	}
+}
+
 func TestAQuietPartitionHearsOfALostLeadership(t *testing.T) {
 	c := newCrank(t)
 	a, b := c.led(0), c.led(1)
