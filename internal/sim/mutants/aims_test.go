@@ -14,6 +14,8 @@ var aims = map[string]string{
 	"R5.10 a refusal for an old version proves that nothing changed":            "rejoin",
 	"R5.10 a lost proposal is not sent again":                                   "mute",
 	"R5.10 an answer to an earlier proposal counts":                             "rejoin",
+	"R8.12 a checkpoint that does not fit stays when records come":              "deaf",
+	"R3.10 a session that ends takes with it when it last asked":                "tail",
 	"R8.17 retention goes past the HW":                                          "trim",
 	"R4.12 the producers are not rebuilt after a cut":                           "tail",
 	"R2.7 a refused append changes what is known of the producer":               "tail",
