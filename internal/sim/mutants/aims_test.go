@@ -39,5 +39,6 @@ var aims = map[string]string{
 	"R3.27 the low watermark forgets the followers":                             "trim",
 	"R9.4 a preferred replica may lack the offset":                              "racks",
 	"R3.17 an older segment is not answered at once":                            "roll",
+	"R3.17 the HW comes to a new segment and wakes nobody":                      "roll",
 	"R3.20 the HW keeps its place on an old segment":                            "roll",
 }

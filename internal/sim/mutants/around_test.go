@@ -49,6 +49,8 @@ var around = []mutant{
 		"	l.step(q.r, &l.in.heard)\n", "	_ = q\n"),
 	shell("R7.6", "nothing rouses what is quiet", replicasDir+"standing.go",
 		"for w.what&partition.WakeFetch != 0 && len(w.r.quiet) > 0 {", "for false {"),
+	shell("R3.17", "the HW comes to a new segment and wakes nobody", core+"leader.go",
+		"		p.hwPos = pos\n		p.out.Wake |= WakeFetch\n", "		p.hwPos = pos\n"),
 	shell("R3.20", "the HW keeps its place on an old segment", core+"leader.go",
 		"case to == p.hw && pos.Segment > p.hwPos.Segment:", "case false:"),
 	{"R4.3", "followers are remembered whoever led since", []edit{

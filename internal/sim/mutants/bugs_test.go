@@ -62,7 +62,7 @@ var bugs = []bug{
 	{id: "B33", what: "truncation of a partition that left the fetcher", mutants: []string{"R4.16 an answer for a partition that left its source counts"}},
 	{id: "B34", what: "lag measured at the wrong time", mutants: []string{"R3.10 no credit for the fetch before", "R5.2 whoever is at our end may lag"}},
 	{id: "B35", what: "waiters completed under a lock", why: "impossible here: the replicas loop owns the purgatory, there is no lock"},
-	{id: "B36", what: "the HW's place is an old segment", mutants: []string{"R3.20 the HW keeps its place on an old segment", "R3.17 an older segment is not answered at once"}},
+	{id: "B36", what: "the HW's place is an old segment", mutants: []string{"R3.20 the HW keeps its place on an old segment", "R3.17 an older segment is not answered at once", "R3.17 the HW comes to a new segment and wakes nobody"}},
 	{id: "B37", what: "an ISR member without replica state", why: "impossible here: metadata whose ISR is not part of the assignment is refused as a whole, and each of the assignment has state"},
 }
 
