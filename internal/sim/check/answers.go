@@ -38,6 +38,7 @@ type deletion struct {
 // below is a follower whose log started below the offset when the deletion began.
 type below struct {
 	m    *mirror
+	p    *partition.Partition // another one is a replica that was taken away and given back
 	life uint64
 	cuts uint64
 }
@@ -53,7 +54,7 @@ func (s *Set) deleting(p *part, e *event) {
 		r := &d.m.now.remotes[i]
 		q := p.mirror(r.ID)
 		if q != nil && q.live() && r.Epoch == q.seat.epoch && alive(r) && q.now.marks.LogStart < e.offset {
-			d.below = append(d.below, below{q, q.seat.life, q.now.cuts})
+			d.below = append(d.below, below{q, q.p, q.seat.life, q.now.cuts})
 		}
 	}
 	s.clients.deletions[e.op] = d
@@ -90,7 +91,7 @@ func (DeletedEverywhere) call(s *Set, p *part, e *event) string {
 		return ""
 	}
 	for _, b := range d.below {
-		if q := b.m; q.live() && q.seat.life == b.life && q.now.cuts == b.cuts && q.now.marks.LogStart < e.offset {
+		if q := b.m; q.live() && q.p == b.p && q.seat.life == b.life && q.now.cuts == b.cuts && q.now.marks.LogStart < e.offset {
 			return fmt.Sprintf("%s deleted what is below %d, the log of b%d starts at %d", e.who, e.offset, q.id(), q.now.marks.LogStart)
 		}
 	}
