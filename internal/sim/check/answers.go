@@ -44,7 +44,9 @@ type below struct {
 }
 
 // deleting notes which followers a deletion has to wait for: those that are alive
-// as far as the leader knows and that it has heard of in their present life.
+// as far as the leader knows, that it has heard of in their present life, and that
+// hold what is to be deleted. A replica that was given back is empty, while the
+// leader may remember the one that was taken away.
 func (s *Set) deleting(p *part, e *event) {
 	d := &deletion{reign: p.reign()}
 	if d.m == nil {
@@ -53,7 +55,7 @@ func (s *Set) deleting(p *part, e *event) {
 	for i := range d.m.now.remotes {
 		r := &d.m.now.remotes[i]
 		q := p.mirror(r.ID)
-		if q != nil && q.live() && r.Epoch == q.seat.epoch && alive(r) && q.now.marks.LogStart < e.offset {
+		if q != nil && q.live() && r.Epoch == q.seat.epoch && alive(r) && q.now.marks.LogStart < min(e.offset, q.now.marks.LEO) {
 			d.below = append(d.below, below{q, q.p, q.seat.life, q.now.cuts})
 		}
 	}

@@ -59,6 +59,7 @@ func TestADeletionIsOfAllThatAreAlive(t *testing.T) {
 			s.knows(1, func(r *partition.RemoteView) { r.Peer.Fenced = true })
 			s.knows(1, func(r *partition.RemoteView) { r.Peer.Fenced = false })
 		}},
+		{"one is taken away and given back", "", OK, func(s *state) { starts(3, s.m2); s.m3.p = core(3) }},
 		{"one is restarted", "", OK, func(s *state) { starts(3, s.m2); s.seats[2].life++ }},
 		{"one is cut", "", OK, func(s *state) { starts(3, s.m2); s.m3.now.cuts++ }},
 		{"another leadership", "", OK, func(s *state) { s.m1.now.leadership++ }},
@@ -76,6 +77,19 @@ func TestADeletionIsOfAllThatAreAlive(t *testing.T) {
 		if len(s.clients.deletions)+len(s.m1.deletions) > 0 {
 			t.Errorf("%s: the deletion is kept", c.what)
 		}
+	}
+}
+
+// A replica that was given back holds nothing yet, whatever its leader remembers.
+func TestADeletionIsNotOfWhoHoldsNothing(t *testing.T) {
+	s := attended()
+	starts(3, s.m2)
+	s.m3.now.marks = partition.Marks{}
+	op := s.h.DeletedRecords("admin", tpid, 3)
+	s.hears(t)
+	s.h.DeleteReturned(op, OK)
+	if got := s.hears(t); got != "" {
+		t.Errorf("found %q", got)
 	}
 }
 
