@@ -79,8 +79,3 @@ var halves = map[string]string{
 	"R5.8 a controller of the past takes what it cannot know":        "R5.8 a controller of the past takes what it cannot know, and is believed before a commit",
 	"R6.15 a broker is unfenced before it has read its registration": "R6.15 a broker asks to serve before it has read its registration, and may",
 }
-
-// unseen says of a mutant why no seed of the simulator is expected to find it.
-var unseen = map[string]string{
-	"I10 metadata that is known already ends an open proposal": "the replicas loop holds the controller's answer back until the metadata brings it; see the mutant without both",
-}

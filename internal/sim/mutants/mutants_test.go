@@ -62,11 +62,6 @@ func TestWhatIsSaidOfMutantsIsOfMutants(t *testing.T) {
 	for _, m := range all() {
 		known[m.key()] = true
 	}
-	for key := range unseen {
-		if !known[key] {
-			t.Errorf("there is no mutant %q", key)
-		}
-	}
 	for key := range aims {
 		if !known[key] {
 			t.Errorf("there is no mutant %q", key)

@@ -90,17 +90,7 @@ func (r *report) String() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", bug.id, bug.what, strings.Join(told, "; "))
 	}
-	if len(unseen) > 0 {
-		b.WriteString("\nWhat the simulator is not expected to see, so that it gets few seeds:\n\n")
-	}
-	for _, m := range all() {
-		if why := unseen[m.key()]; why != "" {
-			fmt.Fprintf(&b, "- %s: %s.\n", m.key(), why)
-		}
-	}
-	if len(unseen) > 0 {
-		b.WriteString("\n")
-	}
+	b.WriteString("\n")
 	return b.String()
 }
 

@@ -169,7 +169,7 @@ func (w *workshop) survived(t *testing.T, p plan) bool {
 func (w *workshop) mustBeFound(t *testing.T, number int, m mutant, l *line) {
 	began, ran, aim := time.Now(), uint64(0), aims[m.key()]
 	var found *sim.Line
-	err := simulate(w.patched, number, aim, 1, 1+m.seeds(), func(s sim.Line) bool {
+	err := simulate(w.patched, number, aim, 1, 1+*seeds, func(s sim.Line) bool {
 		ran++
 		if ran%1000 == 0 {
 			t.Logf("%d seeds, %v", ran, time.Since(began).Round(time.Second))
@@ -191,21 +191,5 @@ func (w *workshop) mustBeFound(t *testing.T, number int, m mutant, l *line) {
 		return
 	}
 	l.seeds, l.invariant = fmt.Sprintf("> %d", ran), ""
-	if unseen[m.key()] == "" {
-		t.Errorf("survives %d seeds, %v", ran, took.Round(time.Second))
-		return
-	}
-	t.Logf("survives %d seeds, %v: %s", ran, took.Round(time.Second), unseen[m.key()])
+	t.Errorf("survives %d seeds, %v", ran, took.Round(time.Second))
 }
-
-// seeds is how many seeds may be needed: few for what the simulator is said not
-// to see.
-func (m mutant) seeds() uint64 {
-	if unseen[m.key()] != "" {
-		return min(*seeds, unseenSeeds)
-	}
-	return *seeds
-}
-
-// unseenSeeds is how many seeds are spent on a mutant that none is known to find.
-const unseenSeeds = 200
