@@ -139,11 +139,22 @@ func parseAction(f []string) (Action, error) {
 	return a, nil
 }
 
+// What one process can simulate in a time that somebody waits for.
+const (
+	mostNodes      = 50
+	mostPartitions = 1000
+	mostClients    = 100
+)
+
 // check refuses a plan that cannot be carried out.
 func (p *Plan) check() error {
 	switch {
 	case p.Brokers < 1 || !p.Combined && p.Controllers < 1:
 		return fmt.Errorf("the script names no nodes: say \"nodes 3 combined\" or \"nodes 3 brokers 3 controllers\"")
+	case p.Nodes() > mostNodes:
+		return fmt.Errorf("%d nodes are too many: a script may have %d", p.Nodes(), mostNodes)
+	case p.Partitions > mostPartitions || len(p.Workloads) > mostClients:
+		return fmt.Errorf("a script may have %d partitions in each topic and %d workloads", mostPartitions, mostClients)
 	case p.Replication < 1 || p.Replication > p.Brokers:
 		return fmt.Errorf("replication %d does not fit %d brokers", p.Replication, p.Brokers)
 	case p.Partitions < 1 || p.MinISR < 1 || p.Racks < 0:

@@ -121,7 +121,9 @@ func TestScriptsThatSayNothingAreRefused(t *testing.T) {
 	whole := "nodes 3 combined\ntopics partitions=1 replication=3 min.isr=2 unclean=false\nend 1s\n"
 	for _, bad := range []string{"", "end 1s", whole + "at 1s dance 2", whole + "at 1s kill 4", whole + "at 1s cut 1 1",
 		whole + "at 1s kill", whole + "at soon kill 1", whole + "nonsense", whole + "at 1s skew 1 -1000000",
-		whole + "at -1s kill 1", whole + "at 1s loss 1 2 1000", whole + "workloads juggler", strings.Replace(whole, "replication=3", "replication=4", 1)} {
+		whole + "at -1s kill 1", whole + "at 1s loss 1 2 1000", whole + "workloads juggler", strings.Replace(whole, "replication=3", "replication=4", 1),
+		strings.Replace(whole, "nodes 3", "nodes 100000", 1), strings.Replace(whole, "partitions=1", "partitions=1000000", 1),
+		whole + "workloads" + strings.Repeat(" consumer", 1000)} {
 		if _, err := ReadScript(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is taken for a plan", bad)
 		}
