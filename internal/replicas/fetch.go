@@ -59,6 +59,7 @@ func (op *fetchOp) turn(l *Loop) {
 		if op.f.Replica >= 0 && !p.Request.Pos.Known() {
 			p.Request.Pos = r.ends.of(p.Request.Offset)
 		}
+		l.hearBefore(r, op.f.Replica)
 		op.take(p, l.step(r, &p.Request))
 		if op.f.Replica >= 0 {
 			l.heardFrom(op.f.Replica, r)

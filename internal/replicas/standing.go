@@ -141,6 +141,16 @@ func (l *Loop) hear(q *seat) {
 	l.step(q.r, &l.in.heard)
 }
 
+// hearBefore tells the core what a follower that fetches anew asked before, in a
+// session that it may have left without a word.
+func (l *Loop) hearBefore(r *replica, follower model.BrokerID) {
+	for _, q := range r.quiet {
+		if q.s.follower == follower {
+			l.hear(q)
+		}
+	}
+}
+
 // rouse has all who are quiet where something happened look again.
 func (l *Loop) rouse(w pendingWake) {
 	for w.what&partition.WakeFetch != 0 && len(w.r.quiet) > 0 {

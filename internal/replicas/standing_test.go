@@ -179,6 +179,28 @@ func TestAQuietFollowerWhoseSessionEndsKeepsItsCredit(t *testing.T) {
 	}
 }
 
+func TestAFollowerThatComesInAnotherSessionKeepsItsCredit(t *testing.T) {
+	c := newCrank(t)
+	r := c.led(0)
+	s, other := c.stand(2, r), c.stand(3, r)
+	s.rest()
+	c.append(10, r)
+	s.rest()
+	other.rest()
+	for range 5 {
+		c.wait(5 * time.Second)
+		s.took(s.ask(0))
+		other.took(other.ask(0))
+	}
+	c.wait(10 * time.Second)
+	again := c.stand(2, r) // its log was lost
+	again.ask(0)
+	c.wait(5 * time.Second)
+	if v := r.p.View(); v.PendingISR || v.Remotes[0].LEO != 0 {
+		t.Errorf("who asked 15 s ago is to leave the ISR: %+v", v.Remotes[0])
+	}
+}
+
 func TestAQuietPartitionHearsOfALostLeadership(t *testing.T) {
 	c := newCrank(t)
 	a, b := c.led(0), c.led(1)

@@ -84,7 +84,11 @@ func (p *Plan) line(f []string) (err error) {
 			_, err = fmt.Sscanf(rest, "%d brokers %d controllers", &p.Brokers, &p.Controllers)
 		}
 	case "topics":
-		_, err = fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%t", &p.Partitions, &p.Replication, &p.MinISR, &p.Unclean)
+		unclean := ""
+		_, err = fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%s", &p.Partitions, &p.Replication, &p.MinISR, &unclean)
+		if p.Unclean = unclean == "true"; err != nil || !p.Unclean && unclean != "false" {
+			err = fmt.Errorf("say for instance \"topics partitions=2 replication=3 min.isr=2 unclean=false\"")
+		}
 	case "elr":
 		if p.NoELR = rest == "off"; !p.NoELR && rest != "on" {
 			err = fmt.Errorf("elr is on or off")
@@ -98,7 +102,9 @@ func (p *Plan) line(f []string) (err error) {
 		a, err = parseAction(f[1:])
 		p.Actions = append(p.Actions, a)
 	case "pace":
-		p.Pace, err = time.ParseDuration(rest)
+		if p.Pace, err = time.ParseDuration(rest); err != nil || p.Pace <= 0 {
+			err = fmt.Errorf("pace is a time such as 100ms")
+		}
 	case "end":
 		p.Length, err = time.ParseDuration(rest)
 	default:
@@ -153,8 +159,8 @@ func (p *Plan) check() error {
 		return fmt.Errorf("the script names no nodes: say \"nodes 3 combined\" or \"nodes 3 brokers 3 controllers\"")
 	case p.Nodes() > mostNodes:
 		return fmt.Errorf("%d nodes are too many: a script may have %d", p.Nodes(), mostNodes)
-	case p.Partitions > mostPartitions || len(p.Workloads) > mostClients:
-		return fmt.Errorf("a script may have %d partitions in each topic and %d workloads", mostPartitions, mostClients)
+	case p.Partitions > mostPartitions || len(p.Workloads) > mostClients || p.Racks > mostNodes:
+		return fmt.Errorf("a script may have %d partitions in each topic, %d workloads and %d racks", mostPartitions, mostClients, mostNodes)
 	case p.Replication < 1 || p.Replication > p.Brokers:
 		return fmt.Errorf("replication %d does not fit %d brokers", p.Replication, p.Brokers)
 	case p.Partitions < 1 || p.MinISR < 1 || p.Racks < 0:
