@@ -84,11 +84,7 @@ func (p *Plan) line(f []string) (err error) {
 			_, err = fmt.Sscanf(rest, "%d brokers %d controllers", &p.Brokers, &p.Controllers)
 		}
 	case "topics":
-		unclean := ""
-		_, err = fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%s", &p.Partitions, &p.Replication, &p.MinISR, &unclean)
-		if p.Unclean = unclean == "true"; err != nil || !p.Unclean && unclean != "false" {
-			err = fmt.Errorf("say for instance \"topics partitions=2 replication=3 min.isr=2 unclean=false\"")
-		}
+		err = p.topics(rest)
 	case "elr":
 		if p.NoELR = rest == "off"; !p.NoELR && rest != "on" {
 			err = fmt.Errorf("elr is on or off")
@@ -111,6 +107,16 @@ func (p *Plan) line(f []string) (err error) {
 		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, racks, workloads, pace, at or end")
 	}
 	return err
+}
+
+// topics reads what the topics are like.
+func (p *Plan) topics(rest string) error {
+	unclean := ""
+	_, err := fmt.Sscanf(rest, "partitions=%d replication=%d min.isr=%d unclean=%s", &p.Partitions, &p.Replication, &p.MinISR, &unclean)
+	if p.Unclean = unclean == "true"; err != nil || !p.Unclean && unclean != "false" {
+		return fmt.Errorf("say for instance \"topics partitions=2 replication=3 min.isr=2 unclean=false\"")
+	}
+	return nil
 }
 
 func parseAction(f []string) (Action, error) {
