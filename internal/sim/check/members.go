@@ -107,10 +107,8 @@ func (m *mirror) asks() bool {
 }
 
 func remoteOf(list []partition.RemoteView, id model.BrokerID) *partition.RemoteView {
-	for i := range list {
-		if list[i].ID == id {
-			return &list[i]
-		}
+	if i := indexOfRemote(list, id); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }
