@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,29 +14,57 @@ import (
 )
 
 // Leaders returns the partitions of the topic by the broker that leads them, and
-// the node that leads the controllers.
+// the node that leads the controllers. Brokers hear of new leaders one after the
+// other: it asks them all until they agree.
 func Leaders(ctx context.Context, brokers []string, topic string) (led map[int][]int32, controller int, err error) {
-	cl, err := Eager(brokers)
+	err = until(ctx, brokers, func(cl *kgo.Client) error {
+		list, err := kadm.NewClient(cl).ListBrokers(ctx)
+		if err != nil {
+			return err
+		}
+		led = nil
+		for _, id := range list.NodeIDs() {
+			told, err := ledBy(ctx, cl.Broker(int(id)), topic)
+			if err != nil {
+				return fmt.Errorf("ask broker %d who leads: %w", id, err)
+			}
+			if led != nil && !maps.EqualFunc(led, told, slices.Equal) {
+				return fmt.Errorf("brokers do not agree who leads: %v and %v", led, told)
+			}
+			led = told
+		}
+		controller, err = activeController(ctx, cl)
+		return err
+	})
+	return led, controller, err
+}
+
+// ledBy is who leads, as one broker knows it.
+func ledBy(ctx context.Context, broker *kgo.Broker, topic string) (map[int][]int32, error) {
+	req, t := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	req.Topics = append(req.Topics, t)
+	answer, err := broker.RetriableRequest(ctx, req)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	defer cl.Close()
-	list, err := kadm.NewClient(cl).ListTopics(ctx, topic)
-	if err == nil {
-		err = list[topic].Err
+	resp := answer.(*kmsg.MetadataResponse)
+	if len(resp.Topics) != 1 {
+		return nil, fmt.Errorf("%d topics were told, not one", len(resp.Topics))
 	}
-	if err != nil {
-		return nil, 0, err
+	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
+		return nil, err
 	}
-	led = map[int][]int32{}
-	for _, p := range list[topic].Partitions.Sorted() {
-		if p.Err != nil {
-			return nil, 0, p.Err
+	parts := resp.Topics[0].Partitions
+	slices.SortFunc(parts, func(a, b kmsg.MetadataResponseTopicPartition) int { return int(a.Partition - b.Partition) })
+	led := map[int][]int32{}
+	for _, p := range parts {
+		if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+			return nil, err
 		}
 		led[int(p.Leader)] = append(led[int(p.Leader)], p.Partition)
 	}
-	controller, err = activeController(ctx, cl)
-	return led, controller, err
+	return led, nil
 }
 
 func activeController(ctx context.Context, cl *kgo.Client) (int, error) {

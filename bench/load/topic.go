@@ -84,6 +84,11 @@ func offsets(ctx context.Context, o Options) (map[int32]kgo.Offset, error) {
 
 // admin asks until it works or the context ends, after a minute if it has no end.
 func admin(ctx context.Context, brokers []string, ask func(*kadm.Client) error) error {
+	return until(ctx, brokers, func(cl *kgo.Client) error { return ask(kadm.NewClient(cl)) })
+}
+
+// until is admin for what needs the client itself.
+func until(ctx context.Context, brokers []string, ask func(*kgo.Client) error) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(again), kgo.RetryTimeout(20*time.Second))
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func admin(ctx context.Context, brokers []string, ask func(*kadm.Client) error) 
 		end = time.Now().Add(time.Minute)
 	}
 	for ; ; time.Sleep(again) {
-		err := ask(kadm.NewClient(cl))
+		err := ask(cl)
 		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
