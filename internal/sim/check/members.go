@@ -83,8 +83,7 @@ func (m *mirror) hears(w follower, r *partition.RemoteView) follower {
 		}
 		w.leo, w.heard, w.end = r.LEO, r.LastFetch, max(w.end, f.marks.LEO)
 	}
-	if i := indexOfRemote(m.was.remotes, r.ID); m.goesOn() && i >= 0 && i < len(m.was.asks) && m.was.asks[i].quiet {
-		at := f.asks[indexOfRemote(f.remotes, r.ID)].at // until now, nothing had happened since
+	if at := m.credited(r); at != partition.Never {
 		w.caughtUp, w.heard = max(w.caughtUp, at), max(w.heard, at)
 		w.before = w.caughtUp
 	}
@@ -94,6 +93,20 @@ func (m *mirror) hears(w follower, r *partition.RemoteView) follower {
 	}
 	w.level = max(w.level, level)
 	return w
+}
+
+// credited is until when a follower asked for nothing new while it was quiet and had
+// all that there was; Never when it was not quiet.
+func (m *mirror) credited(r *partition.RemoteView) model.Time {
+	was := &m.was
+	i := indexOfRemote(was.remotes, r.ID)
+	if !m.goesOn() || i < 0 || i >= len(was.asks) || !was.asks[i].quiet || was.remotes[i].LEO < was.marks.LEO {
+		return partition.Never
+	}
+	if r.LEO < was.marks.LEO {
+		return was.asks[i].at // it is on a new disk, and who asked since then is not told
+	}
+	return m.now.asks[indexOfRemote(m.now.remotes, r.ID)].at // nothing had happened until then
 }
 
 func indexOfRemote(remotes []partition.RemoteView, id model.BrokerID) int {

@@ -180,6 +180,24 @@ func TestWhoAskedWhileNothingHappenedWasCaughtUpThen(t *testing.T) {
 	}
 }
 
+// Two lives of a follower are heard in one turn, the new one on an empty disk: what
+// the old one had asked does not count for it.
+func TestWhatAnOldLifeAskedIsNoCreditForANewDisk(t *testing.T) {
+	for ms, ok := range map[int]bool{9900: false, 10100: true} {
+		s := led()
+		asked := func(f *facts, at int, quiet bool) {
+			f.asks = []asks{{at: model.Time(0).Add(time.Duration(at) * time.Millisecond), quiet: quiet}, {at: partition.Never}}
+		}
+		s.step(100, func(f *facts) { fetches(f, 5); asked(f, 100, true) })
+		s.step(8000, func(f *facts) { asked(f, 8000, true) })
+		s.step(ms, func(f *facts) { fetches(f, 0); asked(f, ms, true) })
+		s.step(ms+1, func(f *facts) { without(f); asked(f, ms+1, true) })
+		if text := s.broken("LeavesByLag"); (text == "") != ok {
+			t.Errorf("after %d ms: %q", ms, text)
+		}
+	}
+}
+
 func TestWhoLagsIsTakenOut(t *testing.T) {
 	s := led()
 	s.step(0, func(f *facts) { f.remotes[1].LEO = 5 })
