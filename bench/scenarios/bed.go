@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 	"github.com/tidemark-log/tidemark/bench/rig"
@@ -17,6 +18,7 @@ type bed struct {
 	*rig.Rig
 	s    settings
 	peak float64 // records a second that Apache Kafka took at its peak; 0: not measured
+	held *ballast.Ballast
 }
 
 func (b *bed) pids() ([]int, error) {
@@ -63,6 +65,9 @@ func (b *bed) create(ctx context.Context, o load.Options) error {
 func (b *bed) load(ctx context.Context, o load.Options) (figures, error) {
 	o.Brokers = b.Brokers
 	debug.FreeOSMemory() // each load starts with the heap of the first
+	if err := b.held.Drop(); err != nil {
+		return nil, err
+	}
 	var res load.Result
 	spent, took, err := b.during(func() (err error) {
 		res, err = load.Run(ctx, o)

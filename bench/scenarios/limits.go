@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/ceiling"
 	"github.com/tidemark-log/tidemark/bench/history"
 )
@@ -13,11 +14,21 @@ type limits struct {
 	least ceiling.Floors
 }
 
-func measureLimits(dir string, megs int) (l limits, err error) {
-	if l.most, err = ceiling.Measure(dir, megs); err != nil {
+// measureLimits moves half of a run's megabytes. What it writes is removed as it
+// goes, so the ballast, once dropped, lasts for all of it.
+func (s *settings) measureLimits() (l limits, err error) {
+	held, err := ballast.Take(s.ballastMB)
+	if err != nil {
 		return l, err
 	}
-	l.least, err = ceiling.MeasureFloors(dir, megs)
+	if err := held.Drop(); err != nil {
+		return l, err
+	}
+	megs := max(s.megs/2, 1)
+	if l.most, err = ceiling.Measure(s.starter.Dir, megs); err != nil {
+		return l, err
+	}
+	l.least, err = ceiling.MeasureFloors(s.starter.Dir, megs)
 	return l, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/history"
 	"github.com/tidemark-log/tidemark/bench/rig"
 )
@@ -41,6 +42,7 @@ type settings struct {
 	idle       int
 	kills      int
 	recoveryMB int
+	ballastMB  int
 	duration   time.Duration
 	kafkaPeak  float64
 	set        []string // for our brokers
@@ -63,6 +65,7 @@ func main() {
 	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
 	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
 	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
+	flag.IntVar(&s.ballastMB, "ballast-mb", 0, "megabytes of memory that are touched before each run, so that a virtual machine has them when the load comes")
 	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
@@ -95,7 +98,7 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	here, id := thisMachine(), commit()
-	if s.limits, err = measureLimits(s.starter.Dir, max(s.megs/2, 1)); err != nil {
+	if s.limits, err = s.measureLimits(); err != nil {
 		return err
 	}
 	outcomes, failed, err := s.measureAll(ctx, chosen, here, id)
@@ -215,6 +218,11 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 	if sc.needs&disk != 0 {
 		starter.Dir = s.disk
 	}
+	held, err := ballast.Take(s.ballastMB)
+	if err != nil {
+		return nil, fmt.Errorf("take %d MB of ballast: %w", s.ballastMB, err)
+	}
+	defer held.Drop()
 	cluster, err := starter.Start(binary, sc.nodes, set...)
 	if err != nil {
 		return nil, err
@@ -224,7 +232,7 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 			err = stop
 		}
 	}()
-	return sc.run(ctx, &bed{Rig: cluster, s: *s, peak: s.kafkaPeak})
+	return sc.run(ctx, &bed{Rig: cluster, s: *s, peak: s.kafkaPeak, held: held})
 }
 
 // brief tells what a run measured in the order of the table.
