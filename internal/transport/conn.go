@@ -22,8 +22,10 @@ const (
 	// frame of tiny arrays takes up to 25 times its size when decoded.
 	maxSmall = 8 << 20
 	// firstChunk is how much of a large frame is allocated before its bytes
-	// come.
-	firstChunk = 1 << 20
+	// come; more of one that counts against a budget, or that a peer sends: to
+	// grow is to copy.
+	firstChunk   = 1 << 20
+	firstCharged = 1 << maxClassBits
 
 	keyProduce     = 0
 	keyApiVersions = 18
@@ -34,6 +36,7 @@ type Conn struct {
 	server *Server
 	id     uint64 // in the order of accepting
 	nc     net.Conn
+	direct *route // of files to nc; nil: they are read here
 	ip     string // of the client
 	// client is the software name and version that ApiVersions v3 told.
 	client atomic.Pointer[ClientSoftware]
@@ -67,7 +70,7 @@ func newConn(s *Server, nc net.Conn) *Conn {
 	}
 	rt := s.opts.Runtime
 	c := &Conn{
-		server: s, nc: nc, ip: ip, reading: true,
+		server: s, nc: nc, direct: routeTo(nc), ip: ip, reading: true,
 		wakeWriter: rt.NewSignal(),
 		wakeReader: rt.NewSignal(),
 		closed:     rt.NewSignal(),
@@ -253,7 +256,11 @@ func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
 	if charged && !c.server.budget.take(int64(size), c.closed) {
 		return nil, net.ErrClosed
 	}
-	frame := newFrame(min(size, firstChunk))
+	first := firstChunk
+	if charged {
+		first = firstCharged
+	}
+	frame := newFrame(min(size, first))
 	if charged {
 		frame.budget, frame.charge = c.server.budget, int64(size)
 	}
@@ -455,7 +462,7 @@ func (c *Conn) send(batch []*Request) error {
 	}
 	s := senders.Get().(*sender)
 	defer senders.Put(s)
-	return s.send(c.nc, l, c.beforeWrite)
+	return s.send(c.nc, c.direct, l, c.beforeWrite)
 }
 
 func (c *Conn) beforeWrite() {

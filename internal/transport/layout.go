@@ -147,9 +147,14 @@ const sendChunk = 256 << 10
 // maxVectors keeps one writev below the kernel's limit of pieces.
 const maxVectors = 512
 
+// directMin is from which size on the kernel moves a range of a file by itself:
+// below it, one write of everything costs less.
+const directMin = 32 << 10
+
 // sender writes a layout to a connection: the one place where response bytes
-// leave. File ranges are read into a pooled buffer, then everything goes out
-// in few vectored writes.
+// leave. Small ranges of files are read into a pooled buffer, then everything goes
+// out in few vectored writes. Large ones are not read here, where the kernel can
+// move them from the page cache.
 type sender struct {
 	vectors net.Buffers
 	queued  int // bytes in vectors
@@ -160,13 +165,13 @@ type sender struct {
 var senders = sync.Pool{New: func() any { return &sender{chunk: make([]byte, sendChunk)} }}
 
 // send writes all pieces. before is called ahead of every write, to extend
-// the deadline.
-func (s *sender) send(w io.Writer, l *Layout, before func()) error {
+// the deadline. direct is the route of files to w, if there is one.
+func (s *sender) send(w io.Writer, direct *route, l *Layout, before func()) error {
 	defer s.drop()
 	for i := range l.pieces {
 		p := &l.pieces[i]
 		if p.file != nil {
-			if err := s.file(w, p, before); err != nil {
+			if err := s.fileRange(w, direct, p, before); err != nil {
 				return err
 			}
 			continue
@@ -180,6 +185,41 @@ func (s *sender) send(w io.Writer, l *Layout, before func()) error {
 		}
 	}
 	return s.write(w, before)
+}
+
+// fileRange sends a range of a file in the way that costs least.
+func (s *sender) fileRange(w io.Writer, direct *route, p *piece, before func()) error {
+	f, ok := p.file.(interface{ Fd() uintptr })
+	if !ok || direct == nil || p.n < directMin {
+		return s.file(w, p, before)
+	}
+	if err := s.ahead(direct, before); err != nil {
+		return err
+	}
+	for done := 0; done < p.n; {
+		before()
+		n, err := direct.send(f.Fd(), p.off+int64(done), min(p.n-done, sendChunk))
+		if done == 0 && n == 0 && unsupported(err) {
+			return s.file(w, p, before)
+		}
+		if err != nil {
+			return fmt.Errorf("send %d bytes at %d of a file: %w", p.n-done, p.off+int64(done), err)
+		}
+		done += n
+	}
+	return nil
+}
+
+// ahead writes what goes before a range that the kernel moves.
+func (s *sender) ahead(direct *route, before func()) error {
+	if len(s.vectors) == 0 {
+		return nil
+	}
+	before()
+	all := s.vectors
+	err := direct.write(all)
+	s.drop()
+	return err
 }
 
 // room makes place for at least one more byte and says for how many.

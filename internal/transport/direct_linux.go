@@ -1,0 +1,93 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// route is a connection to which the kernel moves the bytes of files by itself. Nil
+// when it does not.
+type route struct{ raw syscall.RawConn }
+
+// routeTo opens the route to a connection.
+func routeTo(w io.Writer) *route {
+	tcp, ok := w.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return &route{raw}
+}
+
+// unsupported says that the kernel does not move bytes from such a file.
+func unsupported(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+// send moves n bytes of a file from off on. It returns how many the kernel took,
+// which is fewer only with an error.
+func (r *route) send(file uintptr, off int64, n int) (int, error) {
+	done, failed := 0, error(nil)
+	err := r.raw.Write(func(conn uintptr) bool {
+		for done < n {
+			k, err := unix.Sendfile(int(conn), int(file), &off, n-done)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case errors.Is(err, unix.EAGAIN):
+				return false
+			case err != nil:
+				failed = err
+				return true
+			case k == 0:
+				failed = io.ErrUnexpectedEOF
+				return true
+			}
+			done += k
+		}
+		return true
+	})
+	return done, errors.Join(failed, err)
+}
+
+// write writes bytes that more will follow at once: the kernel need not send a
+// packet for them alone.
+func (r *route) write(bufs net.Buffers) error {
+	failed := error(nil)
+	err := r.raw.Write(func(conn uintptr) bool {
+		for len(bufs) > 0 {
+			n, err := unix.SendmsgBuffers(int(conn), bufs, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case errors.Is(err, unix.EAGAIN):
+				return false
+			case err != nil:
+				failed = err
+				return true
+			}
+			bufs = after(bufs, n)
+		}
+		return true
+	})
+	return errors.Join(failed, err)
+}
+
+// after is what is left of the buffers behind the first n bytes.
+func after(bufs net.Buffers, n int) net.Buffers {
+	for len(bufs) > 0 && n >= len(bufs[0]) {
+		n -= len(bufs[0])
+		bufs = bufs[1:]
+	}
+	if len(bufs) > 0 {
+		bufs[0] = bufs[0][n:]
+	}
+	return bufs
+}
