@@ -12,6 +12,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "dev") {
+		runner.Calm()
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	app := cli.App{
 		Runner:  runner.Runner{Log: log, Binary: os.Executable},
