@@ -14,7 +14,15 @@ type frameReader struct {
 	rt    *task.Runtime
 	ahead []byte // received and not consumed yet, a part of buf
 	buf   []byte
+	low   lowWater
 }
+
+// A frame of at least lowMin bytes is read in steps of up to lowMost: its reader is
+// not woken for each packet.
+const (
+	lowMin  = 256 << 10
+	lowMost = 192 << 10
+)
 
 // fill reads until at least n bytes, at most len(buf), are ahead. Every read
 // waits for so long at most; zero means for ever.
@@ -46,7 +54,13 @@ func (f *frameReader) deadline(limit time.Duration) {
 func (f *frameReader) rest(frame *Frame, size int, limit time.Duration) (*Frame, error) {
 	used := copy(frame.buf, f.ahead[4:])
 	f.ahead = f.ahead[4+used:]
+	if size >= lowMin {
+		defer f.low.set(1)
+	}
 	for used < size {
+		if size >= lowMin {
+			f.low.set(min(size-used, lowMost))
+		}
 		if used == len(frame.buf) {
 			frame = frame.grow(min(size, 2*used), used)
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,36 @@ func TestLargeProduceFramesArriveWhole(t *testing.T) {
 
 // Readers hold back when the listener's producers have too many bytes in
 // flight; other requests still get through.
+// A large frame is waited for in large steps. However its bytes come, and however
+// little the socket holds, it arrives whole, and so do small ones behind it.
+func TestLargeFramesThatTrickleInArriveWhole(t *testing.T) {
+	for _, buffer := range []int{0, 64 << 10} {
+		b := newBench(t, Options{ReceiveBuffer: buffer})
+		c := b.dial(t)
+		for i, size := range []int{lowMin - 100, lowMin, lowMin + lowMost + 1, 3 << 20} {
+			stream := slices.Concat(frameOf(int32(2*i), produceOf(size)), frameOf(int32(2*i+1), metadata()))
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for piece := range slices.Chunk(stream, len(stream)/37+1) {
+					c.write(piece)
+					runtime.Gosched()
+				}
+			}()
+			r := <-b.requests
+			if got := r.Header.CorrelationID; got != int32(2*i) || len(r.Body) < size {
+				t.Errorf("request %d of %d bytes, want %d of %d", got, len(r.Body), 2*i, size)
+			}
+			r.Reply(answerOf(r))
+			r = <-b.requests
+			r.Reply(answerOf(r))
+			c.wantID(int32(2 * i))
+			c.wantID(int32(2*i + 1))
+			<-sent
+		}
+	}
+}
+
 func TestBytesInFlightAreBounded(t *testing.T) {
 	b := newBench(t, Options{MaxInFlight: 150_000})
 	one, two, three := b.dial(t), b.dial(t), b.dial(t)
