@@ -43,6 +43,7 @@ type settings struct {
 	kills      int
 	recoveryMB int
 	ballastMB  int
+	warm       time.Duration
 	duration   time.Duration
 	kafkaPeak  float64
 	set        []string // for our brokers
@@ -65,6 +66,7 @@ func main() {
 	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
 	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
 	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
+	flag.DurationVar(&s.warm, "warm", 20*time.Second, "how long a cluster gets small records before it is measured")
 	flag.IntVar(&s.ballastMB, "ballast-mb", 0, "megabytes of memory that are touched before each run, so that a virtual machine has them when the load comes")
 	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")

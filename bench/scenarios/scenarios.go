@@ -80,19 +80,32 @@ func (s settings) records(size int) int64 {
 	return max(n, 100)
 }
 
-// warm creates the topic and sends a tenth of a load at full speed, so that code is
-// compiled and buffers are made when the measurement begins.
+// warm creates the topic, sends small records at a rate for a while and then as much
+// as a load at full speed has, so that code is compiled and buffers are made when the
+// measurement begins: Java compiles what ran often, so requests count and not bytes.
 func (b *bed) warm(ctx context.Context, o load.Options) error {
 	if err := b.create(ctx, o); err != nil {
 		return err
 	}
+	b.warming = true
+	defer func() { b.warming = false }()
+	if b.s.warm > 0 {
+		often := load.Options{Topic: o.Topic, ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
+			RecordBytes: 100, Rate: warmRate, Duration: b.s.warm}
+		if _, err := b.load(ctx, often); err != nil {
+			return err
+		}
+	}
 	first := peakLoad(max(o.RecordBytes, 100), o.ReplicationFactor, o.Acks)
-	first.Records, first.Consumers = b.s.records(first.RecordBytes)/10, min(o.Consumers, 1)
+	first.Records, first.Consumers = b.s.records(first.RecordBytes), min(o.Consumers, 1)
 	_, err := b.load(ctx, first)
 	return err
 }
 
-// peakProduce sends as fast as it goes, after a warm-up of a tenth.
+// warmRate is how many small records a second warm a cluster up.
+const warmRate = 20_000
+
+// peakProduce sends as fast as it goes, after a warm-up.
 func peakProduce(size, rf int, acks string) func(context.Context, *bed) (figures, error) {
 	return func(ctx context.Context, b *bed) (figures, error) {
 		o := peakLoad(size, rf, acks)
@@ -110,15 +123,17 @@ func peakProduce(size, rf int, acks string) func(context.Context, *bed) (figures
 
 func consumeHot(ctx context.Context, b *bed) (figures, error) {
 	o := peakLoad(1024, 3, "all")
-	if err := b.create(ctx, o); err != nil {
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	o.Records = b.s.records(1024)
 	if _, err := b.load(ctx, o); err != nil {
 		return nil, err
 	}
-	if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records / 10}); err != nil {
-		return nil, err
+	for range 2 { // readers warm up too
+		if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records}); err != nil {
+			return nil, err
+		}
 	}
 	return b.load(ctx, load.Options{Consumers: 1, Records: o.Records})
 }
