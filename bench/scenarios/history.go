@@ -11,13 +11,13 @@ import (
 )
 
 // commit names what is measured; a plus says that the tree has changes.
-func commit() string {
+func commit(history string) string {
 	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
 	id := strings.TrimSpace(string(out))
-	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err != nil || len(changes) > 0 {
+	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)"+history).Output(); err != nil || len(changes) > 0 {
 		id += "+"
 	}
 	return id

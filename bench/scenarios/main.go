@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -99,7 +100,7 @@ func run(ctx context.Context, s settings) error {
 	if s.binary, err = filepath.Abs(s.binary); err != nil {
 		return err
 	}
-	here, id := thisMachine(), commit()
+	here, id := thisMachine(), commit(cmp.Or(s.history, "nowhere"))
 	if s.limits, err = s.measureLimits(); err != nil {
 		return err
 	}

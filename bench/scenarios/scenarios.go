@@ -80,9 +80,10 @@ func (s settings) records(size int) int64 {
 	return max(n, 100)
 }
 
-// warm creates the topic, sends small records at a rate for a while and then as much
-// as a load at full speed has, so that code is compiled and buffers are made when the
-// measurement begins: Java compiles what ran often, so requests count and not bytes.
+// warm creates the topic, sends small records to another one at a rate for a while
+// and then as much as a load at full speed has, so that code is compiled and buffers
+// are made when the measurement begins: Java compiles what ran often, so requests
+// count and not bytes.
 func (b *bed) warm(ctx context.Context, o load.Options) error {
 	if err := b.create(ctx, o); err != nil {
 		return err
@@ -90,8 +91,11 @@ func (b *bed) warm(ctx context.Context, o load.Options) error {
 	b.warming = true
 	defer func() { b.warming = false }()
 	if b.s.warm > 0 {
-		often := load.Options{Topic: o.Topic, ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
+		often := load.Options{Topic: "warm", ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
 			RecordBytes: 100, Rate: warmRate, Duration: b.s.warm}
+		if err := b.create(ctx, often); err != nil {
+			return err
+		}
 		if _, err := b.load(ctx, often); err != nil {
 			return err
 		}
