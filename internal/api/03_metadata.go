@@ -15,20 +15,26 @@ import (
 // once. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
 // UNKNOWN_TOPIC_ID, LEADER_NOT_AVAILABLE. KIP-4, 430, 516; cases B17 to B24.
 func (a *API) metadata(ctx context.Context, r *transport.Request, req *kmsg.MetadataRequest) kmsg.Response {
-	resp := kmsg.NewPtrMetadataResponse()
-	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
 	if err := checkMetadata(req); err != model.None {
 		return refuseMetadata(req, err)
 	}
-	a.describeBrokers(v, resp, req)
-	switch {
-	case req.Topics == nil || req.Version == 0 && len(req.Topics) == 0:
-		resp.Topics = make([]kmsg.MetadataResponseTopic, 0, v.img.TopicCount())
-		for t := range v.img.Topics() {
-			resp.Topics = append(resp.Topics, v.topic(t, req))
-		}
-	default:
-		a.namedTopics(ctx, v, resp, req)
+	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
+	controller := a.controllerID(v)
+	if req.Topics == nil || req.Version == 0 && len(req.Topics) == 0 {
+		key := allTopicsKey{req.Version, v.listener, req.IncludeClusterAuthorizedOperations, req.IncludeTopicAuthorizedOperations}
+		return a.all.answer(v.img, controller, key, func() *kmsg.MetadataResponse { return a.everyTopic(v, controller, req) })
+	}
+	resp := a.describeBrokers(v, controller, req)
+	a.namedTopics(ctx, v, resp, req)
+	return resp
+}
+
+// everyTopic answers a request for all topics.
+func (a *API) everyTopic(v *view, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+	resp := a.describeBrokers(v, controller, req)
+	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, v.img.TopicCount())
+	for t := range v.img.Topics() {
+		resp.Topics = append(resp.Topics, v.topic(t, req))
 	}
 	return resp
 }
@@ -61,8 +67,10 @@ func refuseMetadata(req *kmsg.MetadataRequest, err model.Error) kmsg.Response {
 	return resp
 }
 
-func (a *API) describeBrokers(v *view, resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest) {
-	resp.ClusterID, resp.ControllerID = text(a.ClusterID), int32(a.controllerID(v))
+// describeBrokers begins an answer with all but the topics.
+func (a *API) describeBrokers(v *view, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+	resp := kmsg.NewPtrMetadataResponse()
+	resp.ClusterID, resp.ControllerID = text(a.ClusterID), int32(controller)
 	if req.IncludeClusterAuthorizedOperations {
 		resp.AuthorizedOperations = clusterOperations
 	}
@@ -75,6 +83,7 @@ func (a *API) describeBrokers(v *view, resp *kmsg.MetadataResponse, req *kmsg.Me
 		out.NodeID, out.Host, out.Port, out.Rack = int32(b.ID), e.Host, int32(e.Port), b.Rack
 		resp.Brokers = append(resp.Brokers, out)
 	}
+	return resp
 }
 
 // controllerID is whom clients may send what is for the controller: the active

@@ -58,6 +58,7 @@ type API struct {
 	table  map[int16]func(*transport.Request)
 	ids    idBlocks
 	topics autoTopics
+	all    allTopics
 
 	stop    context.CancelFunc // ends every wait of a handler
 	started *task.Group        // of auto-creation

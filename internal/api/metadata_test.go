@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -185,6 +186,44 @@ func TestAuthorizedOperationsOnlyWhenAsked(t *testing.T) {
 	req.IncludeClusterAuthorizedOperations, req.IncludeTopicAuthorizedOperations = true, true
 	if resp := do[*kmsg.MetadataResponse](w, req); resp.AuthorizedOperations != 8096 || resp.Topics[0].AuthorizedOperations != 3576 {
 		t.Errorf("%d and %d, not what Apache Kafka says without an authorizer", resp.AuthorizedOperations, resp.Topics[0].AuthorizedOperations)
+	}
+}
+
+// An answer for all topics is made once for each state of the cluster, and never
+// outlives it.
+func TestAnswersForAllTopicsFollowTheCluster(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.createTopic("t1", 2)
+	for _, change := range []func(){
+		func() {},
+		func() { w.createTopic("t2", 1) },
+		func() {
+			w.change(&metalog.Partition{PartitionID: 2, TopicID: id, Replicas: []model.BrokerID{2, 3}, ISR: []model.BrokerID{2, 3}, Leader: 2, LeaderEpoch: 5, Directories: []model.UUID{{1}, {1}}})
+		},
+		func() { w.mu.Lock(); w.active = 3; w.mu.Unlock() },
+		func() { w.change(&metalog.FenceBroker{BrokerID: 2, BrokerEpoch: 102}) },
+		func() { w.mu.Lock(); w.active = 2; w.mu.Unlock() },
+	} {
+		change()
+		for version := int16(0); version <= 13; version++ {
+			for _, ops := range []bool{false, true} {
+				req := metadataOf(version)
+				if req.Topics = nil; version == 0 {
+					req.Topics = []kmsg.MetadataRequestTopic{}
+				}
+				req.IncludeTopicAuthorizedOperations = ops && version >= 8
+				req.IncludeClusterAuthorizedOperations = ops && version >= 8 && version <= 10
+				v := newView(w.Image(), "PLAINTEXT", version)
+				want := w.api.everyTopic(v, w.api.controllerID(v), req)
+				want.Version = version
+				for range 2 {
+					got := do[*kmsg.MetadataResponse](w, req)
+					if !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) {
+						t.Fatalf("v%d, operations %v: %s, want %s", version, ops, codes(got), codes(want))
+					}
+				}
+			}
+		}
 	}
 }
 

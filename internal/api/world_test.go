@@ -52,7 +52,9 @@ type world struct {
 	dir   *storage.Dir
 	hosts map[model.TopicIDPartition]*Hosted
 	peers partition.Peers
-	held  chan *Produce // takes produce requests that are stored and wait for others; nil: none waits
+	// active is the active controller, broker 2 at first.
+	active model.BrokerID
+	held   chan *Produce // takes produce requests that are stored and wait for others; nil: none waits
 }
 
 func newWorld(t *testing.T, settings map[string]string) *world {
@@ -65,7 +67,7 @@ func newWorld(t *testing.T, settings map[string]string) *world {
 // worldOf makes a world that listens nowhere.
 func worldOf(t *testing.T, cfg *config.Config) *world {
 	t.Helper()
-	w := &world{t: t, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
+	w := &world{t: t, active: 2, hosts: map[model.TopicIDPartition]*Hosted{}, peers: partition.Peers{}}
 	w.startController(cfg)
 	dir, err := storage.OpenDir(vfs.NewMem(), "/data", storage.DirOptions{ClusterID: clusterID, NodeID: 1, Manual: true})
 	if err != nil {
@@ -186,7 +188,11 @@ func (w *world) Image() *image.Image {
 	return w.ctl.Image()
 }
 
-func (w *world) Active() (model.BrokerID, model.Epoch) { return 2, 1 }
+func (w *world) Active() (model.BrokerID, model.Epoch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active, 1
+}
 
 func (w *world) Forward(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
 	w.mu.Lock()
