@@ -34,48 +34,50 @@ func unsupported(err error) bool {
 // send moves n bytes of a file from off on. It returns how many the kernel took,
 // which is fewer only with an error.
 func (r *route) send(file uintptr, off int64, n int) (int, error) {
-	done, failed := 0, error(nil)
-	err := r.raw.Write(func(conn uintptr) bool {
-		for done < n {
-			k, err := unix.Sendfile(int(conn), int(file), &off, n-done)
-			switch {
-			case errors.Is(err, unix.EINTR):
-				continue
-			case errors.Is(err, unix.EAGAIN):
-				return false
-			case err != nil:
-				failed = err
-				return true
-			case k == 0:
-				failed = io.ErrUnexpectedEOF
-				return true
-			}
-			done += k
+	done := 0
+	err := r.repeat(func(conn int) (bool, error) {
+		k, err := unix.Sendfile(conn, int(file), &off, n-done)
+		if err != nil {
+			return false, err
 		}
-		return true
+		if k == 0 {
+			return false, io.ErrUnexpectedEOF
+		}
+		done += k
+		return done == n, nil
 	})
-	return done, errors.Join(failed, err)
+	return done, err
 }
 
 // write writes bytes that more will follow at once: the kernel need not send a
 // packet for them alone.
 func (r *route) write(bufs net.Buffers) error {
+	return r.repeat(func(conn int) (bool, error) {
+		n, err := unix.SendmsgBuffers(conn, bufs, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+		if err != nil {
+			return false, err
+		}
+		bufs = after(bufs, n)
+		return len(bufs) == 0, nil
+	})
+}
+
+// repeat takes steps until one says that it was the last, or fails. When the
+// connection takes nothing it waits, as long as its deadline allows.
+func (r *route) repeat(step func(conn int) (last bool, err error)) error {
 	failed := error(nil)
 	err := r.raw.Write(func(conn uintptr) bool {
-		for len(bufs) > 0 {
-			n, err := unix.SendmsgBuffers(int(conn), bufs, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+		for {
+			last, err := step(int(conn))
 			switch {
 			case errors.Is(err, unix.EINTR):
-				continue
 			case errors.Is(err, unix.EAGAIN):
 				return false
-			case err != nil:
+			case err != nil || last:
 				failed = err
 				return true
 			}
-			bufs = after(bufs, n)
 		}
-		return true
 	})
 	return errors.Join(failed, err)
 }
