@@ -80,7 +80,7 @@ func (b *broker) logDir() api.LogDir {
 	}
 	var st unix.Statfs_t
 	if b.n.opts.FS == vfs.OS && unix.Statfs(path, &st) == nil {
-		d.Total, d.Usable = int64(st.Blocks)*st.Bsize, int64(st.Bavail)*st.Bsize
+		d.Total, d.Usable = int64(st.Blocks)*int64(st.Bsize), int64(st.Bavail)*int64(st.Bsize)
 	}
 	return d
 }
