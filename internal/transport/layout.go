@@ -216,8 +216,7 @@ func (s *sender) ahead(direct *route, before func()) error {
 		return nil
 	}
 	before()
-	all := s.vectors
-	err := direct.write(all)
+	err := direct.write(s.vectors)
 	s.drop()
 	return err
 }
