@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 	"github.com/tidemark-log/tidemark/bench/rig"
@@ -18,7 +17,6 @@ type bed struct {
 	*rig.Rig
 	s    settings
 	peak float64 // records a second that Apache Kafka took at its peak; 0: not measured
-	held *ballast.Ballast
 	// warming says that what is loaded is not what counts.
 	warming bool
 }
@@ -67,11 +65,6 @@ func (b *bed) create(ctx context.Context, o load.Options) error {
 func (b *bed) load(ctx context.Context, o load.Options) (figures, error) {
 	o.Brokers = b.Brokers
 	debug.FreeOSMemory() // each load starts with the heap of the first
-	if !b.warming {
-		if err := b.held.Drop(); err != nil {
-			return nil, err
-		}
-	}
 	var res load.Result
 	spent, took, err := b.during(func() (err error) {
 		res, err = load.Run(ctx, o)

@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/ceiling"
 	"github.com/tidemark-log/tidemark/bench/history"
 )
@@ -15,15 +14,8 @@ type limits struct {
 }
 
 // measureLimits moves half of a run's megabytes. What it writes is removed as it
-// goes, so the ballast, once dropped, lasts for all of it.
+// goes.
 func (s *settings) measureLimits() (l limits, err error) {
-	held, err := ballast.Take(s.ballastMB)
-	if err != nil {
-		return l, err
-	}
-	if err := held.Drop(); err != nil {
-		return l, err
-	}
 	megs := max(s.megs/2, 1)
 	if l.most, err = ceiling.Measure(s.starter.Dir, megs); err != nil {
 		return l, err

@@ -68,7 +68,7 @@ func main() {
 	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
 	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
 	flag.DurationVar(&s.warm, "warm", 20*time.Second, "how long a cluster gets small records before it is measured")
-	flag.IntVar(&s.ballastMB, "ballast-mb", 0, "megabytes of memory that are touched before each run, so that a virtual machine has them when the load comes")
+	flag.IntVar(&s.ballastMB, "ballast-mb", 0, "megabytes of memory that are touched first and kept with a virtual machine, of which 1 in 128 are in use")
 	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
@@ -100,6 +100,11 @@ func run(ctx context.Context, s settings) error {
 	if s.binary, err = filepath.Abs(s.binary); err != nil {
 		return err
 	}
+	held, err := ballast.Take(s.ballastMB)
+	if err != nil {
+		return fmt.Errorf("take %d MB of ballast: %w", s.ballastMB, err)
+	}
+	defer held.Drop()
 	here, id := thisMachine(), commit(cmp.Or(s.history, "nowhere"))
 	if s.limits, err = s.measureLimits(); err != nil {
 		return err
@@ -221,11 +226,6 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 	if sc.needs&disk != 0 {
 		starter.Dir = s.disk
 	}
-	held, err := ballast.Take(s.ballastMB)
-	if err != nil {
-		return nil, fmt.Errorf("take %d MB of ballast: %w", s.ballastMB, err)
-	}
-	defer held.Drop()
 	cluster, err := starter.Start(binary, sc.nodes, set...)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (s *settings) once(ctx context.Context, sc scenario, system string) (f figu
 			err = stop
 		}
 	}()
-	return sc.run(ctx, &bed{Rig: cluster, s: *s, peak: s.kafkaPeak, held: held})
+	return sc.run(ctx, &bed{Rig: cluster, s: *s, peak: s.kafkaPeak})
 }
 
 // brief tells what a run measured in the order of the table.
