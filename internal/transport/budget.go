@@ -6,9 +6,9 @@ import (
 	"github.com/tidemark-log/tidemark/internal/task"
 )
 
-// budget bounds the bytes of Produce requests that a listener holds. Only
-// Produce counts: its answers may wait for followers, whose own Fetch requests
-// must get through whatever the producers hold.
+// budget bounds the bytes of Produce requests that a listener, or a connection,
+// holds. Only Produce counts: its answers may wait for followers, whose own Fetch
+// requests must get through whatever the producers hold.
 type budget struct {
 	rt    *task.Runtime
 	mu    sync.Mutex
@@ -53,4 +53,34 @@ func (b *budget) give(n int64) {
 		b.free.Close()
 		b.free = b.rt.NewSignal()
 	}
+}
+
+// charge is what a frame took from the budget of its connection and from that of
+// its listener.
+type charge struct {
+	n            int64
+	conn, server *budget
+}
+
+// charge takes n bytes from both budgets. It reports false when the connection ends
+// first.
+func (c *Conn) charge(n int64) (charge, bool) {
+	if !c.window.take(n, c.closed) {
+		return charge{}, false
+	}
+	if !c.server.budget.take(n, c.closed) {
+		c.window.give(n)
+		return charge{}, false
+	}
+	return charge{n: n, conn: c.window, server: c.server.budget}, true
+}
+
+// giveBack returns what was taken, once.
+func (c *charge) giveBack() {
+	if c.conn == nil {
+		return
+	}
+	c.conn.give(c.n)
+	c.server.give(c.n)
+	*c = charge{}
 }

@@ -26,6 +26,9 @@ const (
 	// grow is to copy.
 	firstChunk   = 1 << 20
 	firstCharged = 1 << maxClassBits
+	// connWindow is how much of Produce requests one connection may hold: enough to
+	// read the next one while the last is written.
+	connWindow = 16 << 20
 
 	keyProduce     = 0
 	keyApiVersions = 18
@@ -40,6 +43,9 @@ type Conn struct {
 	ip     string // of the client
 	// client is the software name and version that ApiVersions v3 told.
 	client atomic.Pointer[ClientSoftware]
+
+	// window bounds what is read from this connection and not stored yet.
+	window *budget
 
 	// The reader's own.
 	header wire.Header
@@ -71,6 +77,7 @@ func newConn(s *Server, nc net.Conn) *Conn {
 	rt := s.opts.Runtime
 	c := &Conn{
 		server: s, nc: nc, direct: routeTo(nc), ip: ip, reading: true,
+		window:     newBudget(rt, connWindow),
 		wakeWriter: rt.NewSignal(),
 		wakeReader: rt.NewSignal(),
 		closed:     rt.NewSignal(),
@@ -253,17 +260,15 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 // readFrame reads the rest of a frame, whose size prefix it drops. Large
 // frames are allocated as their bytes come.
 func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
-	if charged && !c.server.budget.take(int64(size), c.closed) {
+	if !charged {
+		return c.in.rest(newFrame(min(size, firstChunk)), size, c.server.opts.StallLimit)
+	}
+	taken, ok := c.charge(int64(size))
+	if !ok {
 		return nil, net.ErrClosed
 	}
-	first := firstChunk
-	if charged {
-		first = firstCharged
-	}
-	frame := newFrame(min(size, first))
-	if charged {
-		frame.budget, frame.charge = c.server.budget, int64(size)
-	}
+	frame := newFrame(min(size, firstCharged))
+	frame.charge = taken
 	return c.in.rest(frame, size, c.server.opts.StallLimit)
 }
 

@@ -12,8 +12,7 @@ type Frame struct {
 	buf    []byte // the frame's bytes, without the size prefix
 	refs   atomic.Int32
 	class  int // pool that buf belongs to; -1 when it is too large for any
-	charge int64
-	budget *budget
+	charge charge
 	body   []byte
 }
 
@@ -23,8 +22,8 @@ const (
 	maxClassBits = 24
 )
 
-// framePools holds free frames by size class.
-var framePools [maxClassBits - minClassBits + 1]sync.Pool
+// framePools holds free frames by size class, the large ones excepted.
+var framePools [largeClass]sync.Pool
 
 func classOf(n int) int {
 	if n <= 1<<minClassBits {
@@ -44,8 +43,8 @@ func newFrame(n int) *Frame {
 		f.refs.Store(1)
 		return f
 	}
-	f, ok := framePools[class].Get().(*Frame)
-	if !ok {
+	f := freeFrame(class)
+	if f == nil {
 		f = &Frame{buf: make([]byte, 1<<(class+minClassBits)), class: class}
 	}
 	f.buf = f.buf[:n]
@@ -53,12 +52,20 @@ func newFrame(n int) *Frame {
 	return f
 }
 
+// freeFrame returns a frame of a class that came back, or nil.
+func freeFrame(class int) *Frame {
+	if class >= largeClass {
+		return frameDepot.take(class)
+	}
+	f, _ := framePools[class].Get().(*Frame)
+	return f
+}
+
 // grow moves the first used bytes into a frame of n bytes and gives f back.
 func (f *Frame) grow(n, used int) *Frame {
 	g := newFrame(n)
 	copy(g.buf, f.buf[:used])
-	g.budget, g.charge = f.budget, f.charge
-	f.budget, f.charge = nil, 0
+	g.charge, f.charge = f.charge, charge{}
 	f.Release()
 	return g
 }
@@ -94,12 +101,12 @@ func (f *Frame) Release() {
 	if n < 0 {
 		panic("transport: a frame was released more often than retained")
 	}
-	if f.budget != nil {
-		f.budget.give(f.charge)
-		f.budget, f.charge = nil, 0
-	}
+	f.charge.giveBack()
 	f.body = nil
-	if f.class >= 0 {
+	switch {
+	case f.class >= largeClass:
+		frameDepot.put(f)
+	case f.class >= 0:
 		framePools[f.class].Put(f)
 	}
 }

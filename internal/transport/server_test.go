@@ -171,8 +171,6 @@ func TestLargeProduceFramesArriveWhole(t *testing.T) {
 	}
 }
 
-// Readers hold back when the listener's producers have too many bytes in
-// flight; other requests still get through.
 // A large frame is waited for in large steps. However its bytes come, and however
 // little the socket holds, it arrives whole, and so do small ones behind it.
 func TestLargeFramesThatTrickleInArriveWhole(t *testing.T) {
@@ -203,6 +201,8 @@ func TestLargeFramesThatTrickleInArriveWhole(t *testing.T) {
 	}
 }
 
+// Readers hold back when the listener's producers have too many bytes in
+// flight; other requests still get through.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	b := newBench(t, Options{MaxInFlight: 150_000})
 	one, two, three := b.dial(t), b.dial(t), b.dial(t)
@@ -225,6 +225,35 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 	two.wantID(1)
 	r1.Reply(answerOf(r1))
 	one.wantID(1)
+}
+
+// A connection whose requests are not stored yet is read no further, and takes
+// nothing from other connections.
+func TestAConnectionHoldsOnlySoMuchOfItsRequests(t *testing.T) {
+	b := newBench(t, Options{})
+	c, other := b.dial(t), b.dial(t)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for id := range int32(3) {
+			c.send(id, produceOf(connWindow*7/16))
+		}
+	}()
+	first, second := <-b.requests, <-b.requests
+	other.send(1, produceOf(connWindow*7/16))
+	r := <-b.requests
+	r.Reply(answerOf(r))
+	other.wantID(1)
+	if len(b.requests) > 0 {
+		t.Error("a third request was handed over while two fill the window")
+	}
+	first.Free() // stored; its answer may wait
+	third := <-b.requests
+	for id, r := range []*Request{first, second, third} {
+		r.Reply(answerOf(r))
+		c.wantID(int32(id))
+	}
+	<-sent
 }
 
 func TestAProduceBeyondTheWholeBoundGetsInAlone(t *testing.T) {
