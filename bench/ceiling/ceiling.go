@@ -99,8 +99,48 @@ func write(f *os.File, buf []byte, megs int) (float64, error) {
 	return rate(megs, start), nil
 }
 
+// CopyFiles reads files, sends them through one TCP connection over loopback and
+// writes them to one file in the directory, which is removed again. It returns how
+// long that took.
+func CopyFiles(dir string, files ...string) (time.Duration, error) {
+	size := int64(0)
+	for _, name := range files {
+		st, err := os.Stat(name)
+		if err != nil {
+			return 0, err
+		}
+		size += st.Size()
+	}
+	other, err := os.CreateTemp(dir, "copy-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(other.Name())
+	defer other.Close()
+	return transfer(size, other, func(to net.Conn) error {
+		for _, name := range files {
+			f, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			_, err = drain(f, to)
+			f.Close()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // send tells how fast a reader got what from sent and wrote it to into.
 func send(megs int, into io.Writer, from func(net.Conn) error) (float64, error) {
+	took, err := transfer(int64(megs)*chunk, into, from)
+	return float64(megs) * chunk / 1e6 / took.Seconds(), err
+}
+
+// transfer tells how long it took until size bytes came.
+func transfer(size int64, into io.Writer, from func(net.Conn) error) (time.Duration, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -127,10 +167,10 @@ func send(megs int, into io.Writer, from func(net.Conn) error) (float64, error) 
 	if sendErr := <-sent; err == nil {
 		err = sendErr
 	}
-	if err == nil && got != int64(megs)*chunk {
-		err = fmt.Errorf("%d bytes of %d arrived", got, int64(megs)*chunk)
+	if err == nil && got != size {
+		err = fmt.Errorf("%d bytes of %d arrived", got, size)
 	}
-	return rate(megs, start), err
+	return time.Since(start), err
 }
 
 // drain reads as a client does, into memory, and writes it on from there.

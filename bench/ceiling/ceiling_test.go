@@ -45,6 +45,27 @@ func TestEveryFloorIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
+func TestFilesAreCopiedWholeAndNothingIsLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for i := range 3 {
+		name := filepath.Join(dir, string(rune('a'+i)))
+		if err := os.WriteFile(name, make([]byte, i*700_000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	if took, err := CopyFiles(dir, files...); err != nil || took <= 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != len(files) {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := CopyFiles(dir, filepath.Join(dir, "none")); err == nil {
+		t.Error("a file that is not there was copied")
+	}
+}
+
 func TestTheFloorOfConsumingIsTheCheaperWayFromTheFile(t *testing.T) {
 	if got := (Floors{Sendfile: 3, Mapped: 2, Memory: 1}).Consume(); got != 2 {
 		t.Errorf("%v", got)

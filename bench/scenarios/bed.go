@@ -17,8 +17,6 @@ type bed struct {
 	*rig.Rig
 	s    settings
 	peak float64 // records a second that Apache Kafka took at its peak; 0: not measured
-	// warming says that what is loaded is not what counts.
-	warming bool
 }
 
 func (b *bed) pids() ([]int, error) {

@@ -21,7 +21,7 @@ func consumeCold(ctx context.Context, b *bed) (figures, error) {
 	if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records / 10}); err != nil {
 		return nil, err
 	}
-	if err := b.chill(o.Topic); err != nil {
+	if err := b.chillFirst(len(b.Brokers), o.Topic); err != nil {
 		return nil, err
 	}
 	f, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records})
@@ -37,17 +37,4 @@ func consumeCold(ctx context.Context, b *bed) (figures, error) {
 	}
 	f["read_of_disk"] = f["read_mb_per_second"] / f["disk_read_mb_per_second"]
 	return f, nil
-}
-
-// chill takes the topic out of the page cache, on all nodes.
-func (b *bed) chill(topic string) error {
-	var all []string
-	for id := range b.Brokers {
-		files, err := b.Segments(id+1, topic)
-		if err != nil {
-			return err
-		}
-		all = append(all, files...)
-	}
-	return cold.Drop(all...)
 }

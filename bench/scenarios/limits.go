@@ -73,7 +73,4 @@ func (l limits) beside(scenario string, f figures) {
 	if floor, cost := l.floor(scenario), f["cpu_s_per_gb"]; floor > 0 && cost > 0 {
 		f["times_floor"] = cost / floor
 	}
-	if rate := f["mb_per_second"]; scenario == "catch-up" && rate > 0 {
-		f["times_copy"] = l.most.Copy / rate
-	}
 }

@@ -43,6 +43,7 @@ type settings struct {
 	idle       int
 	kills      int
 	recoveryMB int
+	catchUpMB  int
 	ballastMB  int
 	warm       time.Duration
 	duration   time.Duration
@@ -67,6 +68,7 @@ func main() {
 	flag.IntVar(&s.idle, "idle-partitions", 1000, "partitions that idle")
 	flag.IntVar(&s.kills, "kills", 4, "leaders that are killed in a run of failover, every second one the active controller too")
 	flag.IntVar(&s.recoveryMB, "recovery-mb", 2000, "megabytes that each node holds in recovery")
+	flag.IntVar(&s.catchUpMB, "catch-up-mb", 2000, "megabytes that each node holds in catch-up-cold")
 	flag.DurationVar(&s.warm, "warm", 20*time.Second, "how long a cluster gets small records before it is measured")
 	flag.IntVar(&s.ballastMB, "ballast-mb", 0, "megabytes of memory that are touched first and kept with a virtual machine, of which 1 in 128 are in use")
 	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")

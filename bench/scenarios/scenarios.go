@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/tidemark-log/tidemark/bench/load"
-	"github.com/tidemark-log/tidemark/bench/proc"
 )
 
 // scenario is a load, the same for both systems.
@@ -54,6 +52,7 @@ var scenarios = []scenario{
 	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, nothing, idle(0)},
 	{"idle-10000", "10,000 partitions of three replicas, nothing happens", 3, nothing, idle(10_000)},
 	{"catch-up", "a follower lost its replicas and gets them again", 3, nothing, catchUp},
+	{"catch-up-cold", "the same on the disk, where the log is not in memory any more", 3, disk, catchUpCold},
 	{"start-up-rf1", "from the start of a formatted node to its first acknowledged record", 1, nothing, startUp},
 	{"start-up-rf3", "the same of three nodes and a record in three replicas", 3, nothing, startUp},
 	{"failover", "leaders are killed; until all that they led acknowledges again", 3, nothing, failover},
@@ -88,8 +87,6 @@ func (b *bed) warm(ctx context.Context, o load.Options) error {
 	if err := b.create(ctx, o); err != nil {
 		return err
 	}
-	b.warming = true
-	defer func() { b.warming = false }()
 	if b.s.warm > 0 {
 		often := load.Options{Topic: "warm", ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
 			RecordBytes: 100, Rate: warmRate, Duration: b.s.warm}
@@ -190,72 +187,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// lost is the node whose replicas are wiped.
-const lost = 3
-
-// catchUp kills a node, removes its replicas of the topic, starts it again and
-// measures until they are in the ISR, the start of the node included.
-func catchUp(ctx context.Context, b *bed) (figures, error) {
-	o := peakLoad(1024, 3, "all")
-	o.Topic, o.Partitions, o.Records = "load", 6, b.s.records(1024)
-	if err := b.create(ctx, o); err != nil {
-		return nil, err
-	}
-	if _, err := b.load(ctx, o); err != nil {
-		return nil, err
-	}
-	if err := b.Kill(lost); err != nil {
-		return nil, err
-	}
-	if err := load.AwaitInSync(ctx, b.Brokers[:lost-1], o.Topic, 0, o.Partitions*2); err != nil {
-		return nil, err
-	}
-	n, err := b.Wipe(lost, o.Topic)
-	if err == nil && n != o.Partitions {
-		err = fmt.Errorf("%d replicas of %d were wiped", n, o.Partitions)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return b.rejoin(ctx, o)
-}
-
-func (b *bed) rejoin(ctx context.Context, o load.Options) (figures, error) {
-	nodes, err := b.Processes()
-	if err != nil {
-		return nil, err
-	}
-	delete(nodes, lost)
-	var others []int
-	for _, pid := range nodes {
-		others = append(others, pid)
-	}
-	before, err := proc.Take(others...)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	if err := b.Restart(lost); err != nil {
-		return nil, err
-	}
-	if err := load.AwaitInSync(ctx, b.Brokers, o.Topic, o.Partitions*3, o.Partitions*3); err != nil {
-		return nil, err
-	}
-	took := time.Since(start)
-	all, err := b.pids()
-	if err != nil {
-		return nil, err
-	}
-	after, err := proc.Take(all...)
-	if err != nil {
-		return nil, err
-	}
-	spent := after.Since(before)
-	f := costs(spent, took)
-	bytes := o.Records * int64(o.RecordBytes)
-	f["seconds"], f["mb_per_second"] = took.Seconds(), mb(bytes)/took.Seconds()
-	perWork(f, spent.CPU, o.Records, bytes)
-	return f, nil
 }

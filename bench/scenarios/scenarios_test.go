@@ -168,16 +168,13 @@ func TestSmallRatiosKeepTheirDigits(t *testing.T) {
 }
 
 func TestCostsAreComparedWithTheFloorOfTheirScenario(t *testing.T) {
-	l := limits{ceiling.Ceilings{Copy: 600}, ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 2, Sendfile: 0.2, Mapped: 0.3}}
+	l := limits{ceiling.Ceilings{}, ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 2, Sendfile: 0.2, Mapped: 0.3}}
 	for scenario, want := range map[string]float64{
 		"produce-1k-rf1-acks-1": 8, "produce-100-rf3-acks-all": 2, "consume-hot": 20, "consume-cold": 20, "fan-out-8": 0, "catch-up": 0,
 	} {
 		f := figures{"cpu_s_per_gb": 4, "mb_per_second": 200}
 		if l.beside(scenario, f); f["times_floor"] != want {
 			t.Errorf("%s: %v", scenario, f)
-		}
-		if copied := f["times_copy"]; (scenario == "catch-up") != (copied == 3) {
-			t.Errorf("%s: %v times a copy", scenario, copied)
 		}
 	}
 }
