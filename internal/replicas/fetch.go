@@ -18,6 +18,9 @@ type fetchOp struct {
 	l     *Loop
 	bytes int64
 	now   bool
+	// newsAt is when the follower could first be told of a HW, and nothing else;
+	// partition.Never before.
+	newsAt model.Time
 	// parking is its number among the parked fetches of followers.
 	parking uint64
 	// s is the follower's session, nil outside of any, and request the number of
@@ -34,9 +37,14 @@ const (
 	expectFor  = 3 * time.Second
 )
 
+// newsWait is how long news of a HW wait for records to go with. A follower that
+// gets records all the time hears of each HW with the next ones; without the wait,
+// half of the answers under load would carry news alone (ADR 0018).
+const newsWait = 5 * time.Millisecond
+
 // Fetch posts a fetch request (Walk 2).
 func (l *Loop) Fetch(f *api.Fetch) {
-	if !l.inbox.Post(&fetchOp{f: f, l: l}) {
+	if !l.inbox.Post(&fetchOp{f: f, l: l, newsAt: partition.Never}) {
 		for i := range f.Parts {
 			f.Parts[i].Refuse(model.ErrNotLeaderOrFollower)
 		}
@@ -68,6 +76,9 @@ func (op *fetchOp) turn(l *Loop) {
 	wait := op.f.MaxWait
 	if op.f.Replica >= 0 && len(l.expected[op.f.Replica]) > 0 {
 		wait = min(wait, l.expectedWait(op.f.Replica))
+	}
+	if op.newsAt != partition.Never {
+		wait = min(wait, newsWait)
 	}
 	if op.now || wait <= 0 || op.empty() || op.bytes >= op.f.MinBytes {
 		op.Complete()
@@ -144,6 +155,17 @@ func (op *fetchOp) take(p *api.FetchPart, rd partition.Ready) {
 	}
 	op.bytes += p.Reply.Bytes - old
 	op.now = op.now || p.Reply.Now
+	if p.Reply.News && op.newsAt == partition.Never {
+		op.newsAt = op.l.now
+	}
+}
+
+// tellNews answers a request that waited for records long enough.
+func (op *fetchOp) tellNews() {
+	if l := op.l; l.parked[op.f.Replica][op.parking] == op {
+		op.now = true
+		l.wakes = append(l.wakes, pendingWake{op.key(), partition.WakeFetch})
+	}
 }
 
 // retry steps one partition again without moving any follower state (R3.8).
@@ -158,7 +180,7 @@ func (op *fetchOp) TryComplete() bool {
 	if op.now {
 		return true
 	}
-	waking := op.l.waking
+	waking, before := op.l.waking, op.newsAt
 	for i := range op.f.Parts {
 		p := &op.f.Parts[i]
 		if waking == nil {
@@ -167,6 +189,9 @@ func (op *fetchOp) TryComplete() bool {
 		if p.Hosted.Owner == waking {
 			op.retry(p, false)
 		}
+	}
+	if op.newsAt != before {
+		op.l.timers.add(op.newsAt.Add(newsWait), op.tellNews)
 	}
 	return op.now || op.bytes >= op.f.MinBytes
 }

@@ -77,12 +77,12 @@ func (l *Loop) Overdue() error {
 }
 
 // ParkedFetches calls f with every fetch that waits here, in the order of their parking:
-// who fetches, for how many bytes it waits, and what it asks of each replica. See
-// Inspect for who may call it.
-func (l *Loop) ParkedFetches(f func(by model.BrokerID, minBytes int64, parts []api.FetchPart)) {
+// who fetches, for how many bytes it waits, whether it will be answered soon for news
+// of a HW, and what it asks of each replica. See Inspect for who may call it.
+func (l *Loop) ParkedFetches(f func(by model.BrokerID, minBytes int64, news bool, parts []api.FetchPart)) {
 	l.fetches.Each(func(op purgatory.Op, _ model.Time) {
 		w := op.(*fetchOp)
-		f(w.f.Replica, w.f.MinBytes, w.f.Parts)
+		f(w.f.Replica, w.f.MinBytes, w.newsAt != partition.Never, w.f.Parts)
 	})
 }
 
@@ -93,20 +93,23 @@ func (op *deleteOp) ready() bool  { return op.TryComplete() }
 // ready looks at all partitions as they are now. A reader is sent to a replica
 // that is nearer when it asks; nobody wakes it for that.
 func (op *fetchOp) ready() bool {
-	bytes := int64(0)
+	bytes, told := int64(0), op.newsAt != partition.Never
+	if told && op.l.clock.Now() > op.newsAt.Add(newsWait+lateBy) {
+		return true
+	}
 	for i := range op.f.Parts {
 		p := &op.f.Parts[i]
 		in := p.Request
 		in.RackAware = false
 		reply := p.Hosted.Owner.(*replica).p.Peek(in)
-		if reply.Now {
+		if reply.Now || reply.News && !told {
 			return true
 		}
 		bytes += reply.Bytes
 	}
 	if op.s != nil && op.s.op == op {
 		for _, q := range op.s.quiet {
-			if reply := q.r.p.Peek(q.part.Request); reply.Now || reply.Bytes > 0 {
+			if reply := q.r.p.Peek(q.part.Request); reply.Now || reply.News || reply.Bytes > 0 {
 				return true
 			}
 		}

@@ -92,10 +92,10 @@ func TestParkedFetchesAreToldInOrder(t *testing.T) {
 	c.ask(fetchOf(reader, time.Minute, 70, 0, r))
 	c.ask(fetchOf(2, time.Minute, 1, 0, r))
 	var seen []string
-	c.ParkedFetches(func(by model.BrokerID, minBytes int64, parts []api.FetchPart) {
-		seen = append(seen, fmt.Sprint(by, minBytes, parts[0].Hosted.TP, parts[0].Request.Offset))
+	c.ParkedFetches(func(by model.BrokerID, minBytes int64, news bool, parts []api.FetchPart) {
+		seen = append(seen, fmt.Sprint(by, minBytes, news, parts[0].Hosted.TP, parts[0].Request.Offset))
 	})
-	if want := []string{"-1 70 a-0 0", "2 1 a-0 0"}; !slices.Equal(seen, want) {
+	if want := []string{"-1 70 false a-0 0", "2 1 false a-0 0"}; !slices.Equal(seen, want) {
 		t.Errorf("parked are %q, not %q", seen, want)
 	}
 }

@@ -42,11 +42,11 @@ func (r *run) brokerView(m *member) check.Broker {
 
 // parked visits the fetches that wait at a broker.
 func (m *member) parked(visit func(check.Parked)) {
-	m.node.Replicas().ParkedFetches(func(by model.BrokerID, minBytes int64, parts []api.FetchPart) {
+	m.node.Replicas().ParkedFetches(func(by model.BrokerID, minBytes int64, news bool, parts []api.FetchPart) {
 		w := check.Parked{By: by, MinBytes: minBytes}
 		for i := range parts {
 			if h := parts[i].Hosted; h != nil {
-				w.Asks = append(w.Asks, check.Ask{ID: h.ID, FetchRequest: parts[i].Request})
+				w.Asks = append(w.Asks, check.Ask{ID: h.ID, FetchRequest: parts[i].Request, News: news})
 			}
 		}
 		visit(w)

@@ -54,7 +54,7 @@ func (w *World) cmdProbe(a *args) error {
 		w.say("diverging epoch=%d end=%d", rp.Diverging.Epoch, rp.Diverging.End)
 	case rp.From < rp.Limit:
 		w.say("records [%d,%d), HW=%d", rp.From, rp.Limit, rp.HW)
-	case rp.Now:
+	case rp.Now, rp.News:
 		w.say("no records, answered at once, HW=%d (%v)", rp.HW, rp.Why)
 	default:
 		w.say("parked (%v)", rp.Why)

@@ -113,7 +113,7 @@ func (w *World) serve(rq request) {
 }
 
 func (w *World) mustAnswer(rq request, rp *partition.Reply) bool {
-	return rp.Now || rp.Bytes >= max(rq.minBytes, 1)
+	return rp.Now || rp.News || rp.Bytes >= max(rq.minBytes, 1)
 }
 
 // answer sends a reply. In seed mode the step that says so may refresh it.

@@ -214,7 +214,7 @@ func (p *Partition) answerFollower(r *remote, in *FetchRequest, hw model.Offset)
 		return
 	}
 	if min(hw, in.Offset) > r.toldHW {
-		rp.Now = true
+		rp.News = true
 		rp.Why = Reason{Code: FetchHWNews, Broker: r.id, Offset: hw, Bound: r.toldHW}
 	}
 	if rp.Now || in.Answering {

@@ -263,8 +263,11 @@ type (
 		// when there is something and the positions cannot tell.
 		Bytes int64
 		// Now says that the request must be answered at once: an error, a
-		// divergence, a hint, a bound passed, or news of the HW (R3.16-R3.18).
-		Now         bool
+		// divergence, a hint or a bound passed (R3.16, R3.17).
+		Now bool
+		// News says that there is a HW that the follower can use and was not told.
+		// That is worth an answer; it may wait a moment for records (R3.18).
+		News        bool
 		HW, LSO     model.Offset // -1 with an error
 		LogStart    model.Offset // -1 with an error
 		LEO         model.Offset

@@ -68,6 +68,9 @@ type Parked struct {
 type Ask struct {
 	ID model.TopicIDPartition
 	partition.FetchRequest
+	// News says that the fetch will be answered within moments, because its follower
+	// can be told of a HW; Overdue looks after how long that takes.
+	News bool
 }
 
 // Controller is one controller as it is now.

@@ -88,7 +88,7 @@ var table = []struct {
 	{NoLostWakeup{}, "I32", false, "nothing waits that could be answered, or longer than it may"},
 	{DeletedEverywhere{}, "R3.27", false, "a deletion of records is acknowledged when every follower that is alive has done it"},
 	{HintFits{}, "R9.4", false, "a reader is sent to a member of the ISR that holds what it asked for"},
-	{PastEndAnswered{}, "R9.2", false, "a reader past the end of what it may see is answered at once"},
+	{PastEndAnswered{}, "R9.2", false, "a reader past the end of what it may see is answered soon"},
 	{NewsAnswered{}, "R3.18", false, "a follower that can use a higher high watermark is answered at once"},
 	{BytesAnswered{}, "R3.17", false, "a fetch is answered when what there is suffices, or lies before the newest segment"},
 	{Unfenced{}, "J1", false, "every broker that runs is registered and unfenced in the end"},

@@ -64,14 +64,14 @@ func (PastEndAnswered) ask(m *mirror, a *Ask) string {
 	return ""
 }
 
-// NewsAnswered is R3.18.
+// NewsAnswered is R3.18: the answer may wait a moment for records to go with.
 type NewsAnswered struct{}
 
 func (NewsAnswered) ask(m *mirror, a *Ask) string {
 	f := &m.now
 	for i := range f.remotes {
 		r := &f.remotes[i]
-		if news := min(f.marks.HW, a.Offset); r.ID == a.Replica && f.role == partition.Leader && news > r.ToldHW {
+		if news := min(f.marks.HW, a.Offset); r.ID == a.Replica && f.role == partition.Leader && news > r.ToldHW && !a.News {
 			return fmt.Sprintf("a fetch of b%d waits at leader b%d from %d on, was told the HW %d last and could use %d",
 				r.ID, m.id(), a.Offset, r.ToldHW, news)
 		}

@@ -45,6 +45,7 @@ var parked = []struct {
 	{"", "a follower at the end", partition.FetchRequest{Replica: 2, Offset: 5}, 1, nil},
 	{"BytesAnswered", "a follower below the end", partition.FetchRequest{Replica: 2, Offset: 4}, 1, nil},
 	{"NewsAnswered", "a follower that knows less", partition.FetchRequest{Replica: 3, Offset: 5}, 1, nil},
+	{"", "a follower that is told soon", partition.FetchRequest{Replica: 4, Offset: 5}, 1, nil},
 	{"", "a follower that cannot use it", partition.FetchRequest{Replica: 3, Offset: 3}, 3, func(s *state) { s.m1.now.marks.LEO = 3 }},
 }
 
@@ -52,12 +53,12 @@ func TestAFetchWaitsForWhatIsNotThere(t *testing.T) {
 	for _, c := range parked {
 		s := sound()
 		s.m1.now.serving, s.m1.now.hwPos = true, at(2, 70)
-		s.m1.now.remotes = []partition.RemoteView{{ID: 2, LEO: 5, ToldHW: 4}, {ID: 3, LEO: 4, ToldHW: 3}}
+		s.m1.now.remotes = []partition.RemoteView{{ID: 2, LEO: 5, ToldHW: 4}, {ID: 3, LEO: 4, ToldHW: 3}, {ID: 4, LEO: 5, ToldHW: 3}}
 		if c.change != nil {
 			c.change(s)
 		}
 		b := &Broker{ID: 1, Parked: func(visit func(Parked)) {
-			visit(Parked{By: c.in.Replica, MinBytes: c.minBytes, Asks: []Ask{{tpid, c.in}}})
+			visit(Parked{By: c.in.Replica, MinBytes: c.minBytes, Asks: []Ask{{tpid, c.in, c.in.Replica == 4}}})
 		}}
 		v, _ := s.waits(b, s.seats[0]).(*Violation)
 		if got := v; (got == nil) != (c.rule == "") || got != nil && got.Invariant != c.rule {
