@@ -311,7 +311,11 @@ func (w *world) groupsOf(states ...string) string {
 	for b := range w.Addrs() {
 		req := kmsg.NewPtrListGroupsRequest()
 		req.Version, req.StatesFilter = 4, states
-		resp := ask[*kmsg.ListGroupsResponse](w, b+1, req)
+		var resp *kmsg.ListGroupsResponse
+		w.WaitFor(fmt.Sprintf("broker %d has read its groups", b+1), func() bool {
+			resp = ask[*kmsg.ListGroupsResponse](w, b+1, req)
+			return resp.ErrorCode != model.ErrCoordinatorLoadInProgress.Code()
+		})
 		code(w.t, "list groups", resp.ErrorCode, model.None)
 		for _, g := range resp.Groups {
 			names = append(names, g.Group+" "+g.GroupState)
