@@ -372,3 +372,39 @@ func TestACutDuringTheBackgroundFlushKeepsTheRecoveryPointDown(t *testing.T) {
 		t.Errorf("recovery point %d of a log that ends at %d", l.RecoveryPoint(), l.LEO())
 	}
 }
+
+// What a log that begins anew takes away under the background's hands is no fault of
+// the disk.
+func TestALogMayBeginAnewDuringTheBackgroundFlush(t *testing.T) {
+	w := newWorld(t)
+	var l *storage.Log
+	armed, flushed := false, make(chan struct{})
+	began, ended := make(chan struct{}), make(chan error, 1)
+	w.fs = vfs.Faulty(w.fs, func(op vfs.Op) error {
+		switch {
+		case armed && op.Kind == vfs.OpSync && strings.HasSuffix(op.Path, ".log"): // by the background
+			armed = false
+			go func() {
+				_, err := l.Restart(50, nil, now)
+				ended <- err
+			}()
+			<-began
+		case op.Kind == vfs.OpCreate && strings.HasSuffix(op.Path, "00050.log"): // the old files are gone
+			close(began)
+			<-flushed
+		}
+		return nil
+	})
+	l = w.fresh()
+	for len(l.Segments()) < 3 {
+		produce(t, l, 1, 0, now)
+	}
+	armed = true
+	err := w.dir.RunBackground()
+	close(flushed)
+	must(t, err)
+	must(t, <-ended)
+	if l.Start() != 50 || l.LEO() != 50 || l.RecoveryPoint() > 50 {
+		t.Errorf("the log has [%d, %d) and the recovery point %d", l.Start(), l.LEO(), l.RecoveryPoint())
+	}
+}

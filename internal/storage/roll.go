@@ -287,7 +287,7 @@ func (l *Log) flushBelow(upto model.Offset, cuts uint64) error {
 			break
 		}
 		err := s.syncBelow(upto)
-		if err != nil && l.has(s) {
+		if err != nil && l.has(s, cuts) {
 			return fmt.Errorf("flush %s %s: %w", l.tp, s, err)
 		}
 	}
@@ -315,10 +315,12 @@ func (s *segment) syncBelow(upto model.Offset) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (l *Log) has(s *segment) bool {
+// has reports whether a segment is part of the log, and no cut has begun since the
+// log had so many: a cut takes a segment's files first.
+func (l *Log) has(s *segment, cuts uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.closed && slices.Contains(l.segs, s)
+	return !l.closed && l.cuts == cuts && slices.Contains(l.segs, s)
 }
 
 func (l *Log) isClosed() bool {
