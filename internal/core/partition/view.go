@@ -59,7 +59,8 @@ type View struct {
 	MaximalISR     []model.BrokerID
 	MinISR         int // effective (R1.17)
 	PendingISR     bool
-	Proposed       []model.BrokerID // the ISR that the controller is asked for; nil when none is pending
+	Proposed       []model.BrokerID    // the ISR that the controller is asked for; nil when none is pending
+	ProposedLives  []model.BrokerEpoch // the broker epochs that it names, parallel to Proposed
 	Remotes        []RemoteView
 	// HoldsHW names the replica or rule that holds the high watermark.
 	HoldsHW Reason
@@ -76,7 +77,7 @@ func (p *Partition) View() View {
 	}
 	if l.pending {
 		for _, m := range l.proposal.ISR {
-			v.Proposed = append(v.Proposed, m.ID)
+			v.Proposed, v.ProposedLives = append(v.Proposed, m.ID), append(v.ProposedLives, m.Epoch)
 		}
 	}
 	for i := range l.remotes {

@@ -157,16 +157,18 @@ func (JoinedByFetch) replica(_ *Set, m *mirror) string {
 		return ""
 	}
 	f, was := &m.now, &m.was
-	for _, id := range f.proposed {
-		r := remoteOf(f.remotes, id)
-		if r == nil || slices.Contains(f.isr, id) {
+	for i, id := range f.proposed {
+		now := remoteOf(f.remotes, id)
+		if now == nil || slices.Contains(f.isr, id) {
 			continue
 		}
-		before := *r // the metadata may have changed since it was asked for
+		r := *now
+		r.Epoch = f.lives[i] // it may have heard of the next life since
+		before := r          // the metadata may have changed since it was asked for
 		if o := remoteOf(was.remotes, id); o != nil {
 			before.Registered, before.Peer = o.Registered, o.Peer
 		}
-		switch why := barred(r); {
+		switch why := barred(&r); {
 		case r.LastFetch != f.at:
 			return fmt.Sprintf("b%d asks for b%d, which it last heard of %v ago", m.id(), id, f.at.Sub(r.LastFetch))
 		case r.LEO < was.marks.HW || r.LEO < f.epochStart:

@@ -76,6 +76,7 @@ func joins(change func(s *state, f *facts)) string {
 		f.remotes[0].LogStart = 1
 		f.remotes[0].Registered, f.remotes[0].Peer.Epoch = true, 2
 		f.pending, f.proposed, f.maximal = true, three, three
+		f.lives = []model.BrokerEpoch{1, 2, 1}
 		change(s, f)
 	})
 	return s.broken("JoinedByFetch")
@@ -115,6 +116,20 @@ func TestWhoIsTakenInMayBeAMember(t *testing.T) {
 		})
 		if (text == "") != c.ok {
 			t.Errorf("%+v, then %+v: %q", c.was, c.is, text)
+		}
+	}
+}
+
+// A leader that stood still hears in one turn what the life that it knows of asked
+// for, and the next life. What counts is for which one it asks.
+func TestWhoIsTakenInMayHaveBegunANewLifeSince(t *testing.T) {
+	for asked, ok := range map[model.BrokerEpoch]bool{2: true, 1: false, 3: false} {
+		text := joins(func(s *state, f *facts) {
+			s.m1.was.remotes[0].Registered, s.m1.was.remotes[0].Peer = true, f.remotes[0].Peer
+			f.remotes[0].Epoch, f.lives = 3, []model.BrokerEpoch{1, asked, 1}
+		})
+		if (text == "") != ok {
+			t.Errorf("heard in epoch 3, registered in 2, asked for in %d: %q", asked, text)
 		}
 	}
 }

@@ -58,7 +58,8 @@ type facts struct {
 	isr, maximal, all  []model.BrokerID
 	minISR             int
 	pending            bool
-	proposed           []model.BrokerID // the ISR that is pending
+	proposed           []model.BrokerID    // the ISR that is pending
+	lives              []model.BrokerEpoch // that it names, parallel to proposed
 	epochStart         model.Offset
 	remotes            []partition.RemoteView
 	asks               []asks       // of the remotes

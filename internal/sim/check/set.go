@@ -375,6 +375,7 @@ func look(r Replica) facts {
 	v := p.View()
 	f.pepoch, f.isr, f.maximal, f.all = v.PartitionEpoch, v.ISR, v.MaximalISR, v.Replicas
 	f.minISR, f.pending, f.epochStart, f.remotes, f.proposed = v.MinISR, v.PendingISR, v.EpochStart, v.Remotes, v.Proposed
+	f.lives = v.ProposedLives
 	f.at, f.hwPos, f.next = v.Now, v.HWPos, v.Next
 	for i := range f.remotes {
 		a := asks{at: partition.Never}
