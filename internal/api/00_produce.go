@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/preview"
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -22,7 +23,8 @@ type produceCall struct {
 	in   kmsg.ProduceRequest
 	img  *image.Image
 	work Produce
-	said []verdict // parallel to work.Parts
+	said []verdict        // parallel to work.Parts
+	seen *preview.Preview // until the batches are checked; nil when there is none
 }
 
 // verdict is what the check of a batch says to the client besides the code.
@@ -43,6 +45,7 @@ func (d *DataPath) Produce(r *transport.Request) {
 		return
 	}
 	r.Retain()
+	c.seen, _ = r.Preview.(*preview.Preview)
 	c.work = Produce{Acks: c.in.Acks, Timeout: time.Duration(c.in.TimeoutMillis) * time.Millisecond,
 		Stored: c.stored, Done: c.done}
 	n := 0
@@ -58,6 +61,10 @@ func (d *DataPath) Produce(r *transport.Request) {
 			c.said = append(c.said, verdict{append: -1, size: len(t.Partitions[j].Records)})
 			c.check(t, &t.Partitions[j], len(c.work.Parts)-1)
 		}
+	}
+	if c.seen != nil {
+		c.seen.Free()
+		c.seen, r.Preview = nil, nil
 	}
 	d.Replicas.Produce(&c.work)
 }
@@ -82,7 +89,9 @@ func (c *produceCall) check(t *kmsg.ProduceRequestTopic, p *kmsg.ProduceRequestT
 		part.Err = err
 		return
 	}
-	res := record.Check(p.Records, c.d.Wall(), c.rules(c.d.Topic(h.TP.Topic)))
+	rules := c.rules(c.d.Topic(h.TP.Topic))
+	rules.Seen = c.seen.Survey(i, c.r.Frame(), p.Records)
+	res := record.Check(p.Records, c.d.Wall(), rules)
 	if res.Err != model.None {
 		part.Err, said.message, said.bad = res.Err, res.Message, res.Bad
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/api"
+	"github.com/tidemark-log/tidemark/internal/api/preview"
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/coordinator"
 	"github.com/tidemark-log/tidemark/internal/core/image"
@@ -193,7 +194,7 @@ func (b *broker) serverOptions() transport.Options {
 		IdleLimit: cfg.ConnectionsMaxIdle, MaxInFlight: cfg.QueuedMaxBytes,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerIP: cfg.MaxConnectionsPerIP,
 		SendBuffer: cfg.SocketSendBuffer, ReceiveBuffer: cfg.SocketReceiveBuffer, Log: b.n.log,
-		Runtime: b.n.rt,
+		Runtime: b.n.rt, Preview: func(version int16) transport.Preview { return preview.New(version) },
 	}
 	if b.n.metrics != nil {
 		o.Observer = listenerMetrics{b.n.metrics}

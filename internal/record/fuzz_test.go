@@ -48,6 +48,9 @@ func FuzzBatch(f *testing.F) {
 		if most := uint64(mostHeld); used > most || used > mostChecked+uint64(len(b)) && streamed(h, rules, batch) {
 			t.Fatalf("checking %d bytes of %v took %d MiB", len(batch), h.Codec(), used>>20)
 		}
+		if len(batch) < 1<<20 {
+			same(t, batch, *rules, func() int { return len(batch)/3 + int(kind) })
+		}
 		n, err := int32(0), error(nil)
 		if used := allocated(func() { err = record.Records(batch, func(*record.Record) bool { n++; return true }) }); used > mostHeld {
 			t.Fatalf("walking %d bytes took %d MiB", len(batch), used>>20)

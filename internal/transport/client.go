@@ -361,7 +361,7 @@ func (c *Client) nextFrame() (*Frame, error) {
 	if size < 4 || size > c.limit {
 		return nil, fmt.Errorf("a frame of %d bytes; at most %d are allowed", size, c.limit)
 	}
-	return c.in.rest(newFrame(min(size, firstCharged)), size, 0)
+	return c.in.rest(newFrame(min(size, firstCharged)), size, 0, nil)
 }
 
 // deliver hands a response frame to the oldest call.

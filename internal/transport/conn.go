@@ -195,7 +195,11 @@ func (c *Conn) next() (*Request, error) {
 	if err := c.awaitTurn(key); err != nil {
 		return nil, err
 	}
-	frame, err := c.readFrame(size, key == keyProduce)
+	var seen Preview
+	if o := &c.server.opts; o.Preview != nil && key == keyProduce && size >= previewMin {
+		seen = o.Preview(version)
+	}
+	frame, err := c.readFrame(size, key == keyProduce, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +208,7 @@ func (c *Conn) next() (*Request, error) {
 		frame.Release()
 		return nil, violation{err}
 	}
-	r := &Request{Header: c.header, Body: body, Conn: c, frame: frame}
+	r := &Request{Header: c.header, Body: body, Conn: c, Preview: seen, frame: frame}
 	if c.server.opts.Observer != nil {
 		r.began = c.server.opts.Runtime.Now()
 	}
@@ -255,21 +259,6 @@ func (c *Conn) checkFrame(size int, key, version int16) error {
 		return violation{fmt.Errorf("a frame of %d bytes with api key %d; at most %d are allowed", size, key, most)}
 	}
 	return nil
-}
-
-// readFrame reads the rest of a frame, whose size prefix it drops. Large
-// frames are allocated as their bytes come.
-func (c *Conn) readFrame(size int, charged bool) (*Frame, error) {
-	if !charged {
-		return c.in.rest(newFrame(min(size, firstChunk)), size, c.server.opts.StallLimit)
-	}
-	taken, ok := c.charge(int64(size))
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	frame := newFrame(min(size, firstCharged))
-	frame.charge = taken
-	return c.in.rest(frame, size, c.server.opts.StallLimit)
 }
 
 // endReading is the reader's last act. A client that only ended its own side may

@@ -22,6 +22,8 @@ type frameReader struct {
 const (
 	lowMin  = 256 << 10
 	lowMost = 192 << 10
+	// previewMin is the smallest frame that a preview is asked for.
+	previewMin = 64 << 10
 )
 
 // fill reads until at least n bytes, at most len(buf), are ahead. Every read
@@ -50,8 +52,8 @@ func (f *frameReader) deadline(limit time.Duration) {
 
 // rest reads a frame of size bytes, whose prefix is ahead. Beyond first bytes
 // it is allocated as its bytes come. The frame given is used up, also with an
-// error.
-func (f *frameReader) rest(frame *Frame, size int, limit time.Duration) (*Frame, error) {
+// error. seen, if not nil, is told what came.
+func (f *frameReader) rest(frame *Frame, size int, limit time.Duration, seen Preview) (*Frame, error) {
 	used := copy(frame.buf, f.ahead[4:])
 	f.ahead = f.ahead[4+used:]
 	if size >= lowMin {
@@ -70,6 +72,24 @@ func (f *frameReader) rest(frame *Frame, size int, limit time.Duration) (*Frame,
 			frame.Release()
 			return nil, err
 		}
+		if seen != nil {
+			seen.Extend(frame.buf[:used])
+		}
 	}
 	return frame, nil
+}
+
+// readFrame reads the rest of a frame, whose size prefix it drops. Large
+// frames are allocated as their bytes come.
+func (c *Conn) readFrame(size int, charged bool, seen Preview) (*Frame, error) {
+	if !charged {
+		return c.in.rest(newFrame(min(size, firstChunk)), size, c.server.opts.StallLimit, nil)
+	}
+	taken, ok := c.charge(int64(size))
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	frame := newFrame(min(size, firstCharged))
+	frame.charge = taken
+	return c.in.rest(frame, size, c.server.opts.StallLimit, seen)
 }

@@ -16,6 +16,8 @@ type Request struct {
 	// written, until Free, or while retained.
 	Body []byte
 	Conn *Conn
+	// Preview saw the frame arrive; nil when none did.
+	Preview Preview
 
 	frame    *Frame
 	began    time.Time // zero unless somebody observes
@@ -65,6 +67,10 @@ func (r *Request) Retain() { r.frame.Retain() }
 
 // Release undoes one Retain.
 func (r *Request) Release() { r.frame.Release() }
+
+// Frame is the whole request, with its header, in which Body lies. It is valid as long
+// as Body is.
+func (r *Request) Frame() []byte { return r.frame.buf }
 
 // Free gives the frame back before the answer, unless it is retained: its bytes
 // stop counting as in flight. Only the task that will answer may call it,

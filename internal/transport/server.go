@@ -55,6 +55,9 @@ type Options struct {
 	// at once.
 	MaxConnections      int
 	MaxConnectionsPerIP int
+	// Preview, if not nil, returns who looks at the frame of a Produce request of a
+	// version while it arrives. It is asked for large ones.
+	Preview func(version int16) Preview
 	// SendBuffer and ReceiveBuffer are the sizes of socket buffers in bytes; 0
 	// leaves the system's choice.
 	SendBuffer, ReceiveBuffer int
@@ -63,6 +66,14 @@ type Options struct {
 	// methods are called from connections' tasks and must not block.
 	Observer Observer
 	Runtime  *task.Runtime // nil: goroutines and the machine's clock
+}
+
+// Preview looks at a frame while it arrives, when its bytes are still in the
+// processor's cache. It is called from the connection's reader, and must not keep the
+// frame.
+type Preview interface {
+	// Extend is told that more of the frame came; frame is all that came so far.
+	Extend(frame []byte)
 }
 
 // Observer is told what a listener does.

@@ -201,6 +201,39 @@ func TestLargeFramesThatTrickleInArriveWhole(t *testing.T) {
 	}
 }
 
+// sight is a preview that keeps what it was told.
+type sight struct {
+	version int16
+	calls   int
+	seen    []byte
+}
+
+func (s *sight) Extend(frame []byte) {
+	if s.calls++; !bytes.HasPrefix(frame, s.seen) {
+		panic("what came before has changed")
+	}
+	s.seen = slices.Clone(frame)
+}
+
+// A preview is told of every byte of a large Produce, as it comes, before the request
+// is handed over; of nothing else.
+func TestLargeProducesAreSeenWhileTheyArrive(t *testing.T) {
+	b := newBench(t, Options{Preview: func(version int16) Preview { return &sight{version: version} }})
+	c := b.dial(t)
+	for i, req := range []kmsg.Request{produceOf(previewMin), produceOf(100), metadata(), produceOf(2 << 20)} {
+		c.send(int32(i), req)
+		r := <-b.requests
+		s, _ := r.Preview.(*sight)
+		if large := i == 0 || i == 3; (s != nil) != large {
+			t.Errorf("request %d is seen: %v", i, s != nil)
+		} else if large && (s.version != 9 || !bytes.Equal(s.seen, frameOf(int32(i), req)[4:]) || !bytes.Equal(r.Frame(), s.seen)) {
+			t.Errorf("request %d of version %d was seen as %d bytes in %d calls", i, s.version, len(s.seen), s.calls)
+		}
+		r.Reply(answerOf(r))
+		c.wantID(int32(i))
+	}
+}
+
 // Readers hold back when the listener's producers have too many bytes in
 // flight; other requests still get through.
 func TestBytesInFlightAreBounded(t *testing.T) {
