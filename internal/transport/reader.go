@@ -21,7 +21,7 @@ type frameReader struct {
 // not woken for each packet.
 const (
 	lowMin  = 256 << 10
-	lowMost = 192 << 10
+	lowMost = 1 << 20
 	// previewMin is the smallest frame that a preview is asked for.
 	previewMin = 64 << 10
 )
