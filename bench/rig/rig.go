@@ -45,6 +45,7 @@ func (s Starter) Start(binary string, nodes int, settings ...string) (*Rig, erro
 	}
 	out, err := s.run(append(args, settings...)...)
 	if err != nil {
+		err = fmt.Errorf("%w%s", err, r.lastWords())
 		r.Stop()
 		return nil, err
 	}
@@ -73,6 +74,22 @@ func (r *Rig) Stop() error {
 		err = rm
 	}
 	return err
+}
+
+// lastWords are the last lines that each node logged, which a stop removes.
+func (r *Rig) lastWords() string {
+	const most = 10
+	logs, _ := filepath.Glob(filepath.Join(r.state(), "*", "log"))
+	var out strings.Builder
+	for _, name := range logs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		fmt.Fprintf(&out, "\n%s ends with:\n%s", name, strings.Join(lines[max(0, len(lines)-most):], "\n"))
+	}
+	return out.String()
 }
 
 // Processes returns the processes of the nodes by id.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -14,6 +15,22 @@ func TestProcessesAreReadByNode(t *testing.T) {
 	}
 	if _, err := processes("1 x 127.0.0.1:9092\n"); err == nil {
 		t.Error("x is no process")
+	}
+}
+
+func TestANodeThatDoesNotStartSaysWhy(t *testing.T) {
+	command := filepath.Join(t.TempDir(), "command")
+	script := "#!/bin/sh\ncase $1 in start) mkdir -p $3/2; echo the port is taken >$3/2/log; exit 1;; esac\n"
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, err := Starter{Command: []string{command}, Dir: dir, Port: 1}.Start("", 1)
+	if err == nil || !strings.Contains(err.Error(), "the port is taken") {
+		t.Errorf("the error is %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
