@@ -50,9 +50,16 @@ func (c *Change) turn(l *Loop) {
 	for _, o := range c.Opened {
 		l.host(o)
 	}
-	// A raised minimum counts before an ISR that was shrunk under it does.
+	// One change may hold what came one after the other. So a raised minimum counts
+	// before an ISR that was shrunk under it does, and a lowered one only after a
+	// leadership that had ended by then.
+	var lowered []*Configured
 	for i := range c.Configured {
-		l.configure(&c.Configured[i])
+		if k := &c.Configured[i]; k.MinISR < k.Hosted.Owner.(*replica).p.MinISR() {
+			lowered = append(lowered, k)
+		} else {
+			l.configure(k)
+		}
 	}
 	// Leaders first, then followers (R4.1).
 	for _, leading := range [...]bool{true, false} {
@@ -61,6 +68,9 @@ func (c *Change) turn(l *Loop) {
 				l.assign(as)
 			}
 		}
+	}
+	for _, k := range lowered {
+		l.configure(k)
 	}
 	l.wakeAll()
 }

@@ -165,5 +165,8 @@ func (p *Partition) servesLeader(current model.Epoch) model.Error {
 	return model.None
 }
 
+// MinISR is min.insync.replicas as it was last told.
+func (p *Partition) MinISR() int { return p.cfg.MinISR }
+
 // minISR is the effective min.insync.replicas (R1.17).
 func (p *Partition) minISR() int { return min(p.cfg.MinISR, len(p.replicas)) }

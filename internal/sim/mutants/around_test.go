@@ -51,6 +51,8 @@ var around = []mutant{
 		"for w.what&partition.WakeFetch != 0 && len(w.r.quiet) > 0 {", "for false {"),
 	shell("R3.17", "the HW comes to a new segment and wakes nobody", core+"leader.go",
 		"		p.hwPos = pos\n		p.out.Wake |= WakeFetch\n", "		p.hwPos = pos\n"),
+	shell("R1.17", "a lower minimum counts before a leadership is lost that was lost first", replicasDir+"assign.go",
+		"; k.MinISR < k.Hosted.Owner.(*replica).p.MinISR() {", "; false {"),
 	shell("R3.18", "news that come while a fetch waits are told with records or never", replicasDir+"fetch.go",
 		"		op.l.timers.add(op.newsAt.Add(newsWait), op.tellNews)\n", ""),
 	shell("R3.18", "news that a fetch brings about are told with records or never", replicasDir+"fetch.go",
