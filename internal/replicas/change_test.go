@@ -8,23 +8,27 @@ import (
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
+// minimums are changes of min.insync.replicas together with one of the partition that
+// this broker leads.
+var minimums = []struct {
+	what     string
+	was, is  int
+	to       image.Partition
+	hw       model.Offset // after the change
+	produces model.Error  // what a produce with acks=all is told then
+}{
+	{"lowered after the leadership was lost", 2, 1,
+		image.Partition{ISR: []model.BrokerID{2}, Leader: 2, LeaderEpoch: 2, PartitionEpoch: 2}, 0, model.ErrNotLeaderOrFollower},
+	{"lowered, and it goes on", 2, 1,
+		image.Partition{ISR: []model.BrokerID{1}, Leader: 1, LeaderEpoch: 1, PartitionEpoch: 2}, 1, model.None},
+	{"raised before the ISR grew less", 1, 2,
+		image.Partition{ISR: []model.BrokerID{1}, Leader: 1, LeaderEpoch: 1, PartitionEpoch: 2}, 0, model.ErrNotEnoughReplicas},
+}
+
 // A change may hold much that came one after the other, when a node was away. What a
 // minimum allows under one leadership, or one ISR, it does not allow under another.
 func TestAMinimumCountsForWhatHeldWhenItCame(t *testing.T) {
-	for _, k := range []struct {
-		what     string
-		was, is  int // min.insync.replicas
-		to       image.Partition
-		hw       model.Offset // after the change
-		produces model.Error  // what a produce with acks=all is told then
-	}{
-		{"lowered after the leadership was lost", 2, 1,
-			image.Partition{ISR: []model.BrokerID{2}, Leader: 2, LeaderEpoch: 2, PartitionEpoch: 2}, 0, model.ErrNotLeaderOrFollower},
-		{"lowered, and it goes on", 2, 1,
-			image.Partition{ISR: []model.BrokerID{1}, Leader: 1, LeaderEpoch: 1, PartitionEpoch: 2}, 1, model.None},
-		{"raised before the ISR grew less", 1, 2,
-			image.Partition{ISR: []model.BrokerID{1}, Leader: 1, LeaderEpoch: 1, PartitionEpoch: 2}, 0, model.ErrNotEnoughReplicas},
-	} {
+	for _, k := range minimums {
 		c := newCrank(t)
 		set := func(min int) Configured {
 			return Configured{Hosted: c.all[idOf(0)].hosted, MinISR: min, Log: storage.DefaultLogConfig()}
