@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -55,5 +56,27 @@ func TestAMinimumCountsForWhatHeldWhenItCame(t *testing.T) {
 		if err := w.Parts[0].Err; err != k.produces {
 			t.Errorf("%s: a produce is told %v, want %v", k.what, err, k.produces)
 		}
+	}
+}
+
+// Who is fenced need not be waited for, but not by a leader that is none any more.
+func TestAHighWatermarkWaitsForWhoWasFencedAfterTheLeadership(t *testing.T) {
+	c := newCrank(t)
+	r := c.led(0, 1, 2)
+	c.ask(fetchOf(2, 0, 1, 0, r), fetchOf(3, 0, 1, 0, r))
+	c.answered(model.ErrIneligibleReplica)
+	c.append(10, r)
+	c.ask(fetchOf(2, 0, 1, 1, r))
+	if m := r.p.Marks(); m.HW != 0 || m.LEO != 1 { // broker 3 is about to join
+		t.Fatalf("marks before: %+v", m)
+	}
+	to := &image.Partition{Replicas: []model.BrokerID{1, 2, 3}, ISR: []model.BrokerID{2}, Leader: model.NoBroker, LeaderEpoch: 2, PartitionEpoch: 2}
+	c.turn(call((&Change{
+		Peers:      partition.Peers{1: {Epoch: 10}, 2: {Epoch: 20}, 3: {Epoch: 30, Fenced: true}},
+		Configured: []Configured{{Hosted: r.hosted, MinISR: r.p.MinISR(), Log: storage.DefaultLogConfig()}},
+		Assigned:   []Assigned{{Hosted: r.hosted, To: to}},
+	}).turn))
+	if hw := r.p.Marks().HW; hw != 0 {
+		t.Errorf("the high watermark is %d, want 0", hw)
 	}
 }

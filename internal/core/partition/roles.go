@@ -187,10 +187,12 @@ func (p *Partition) fetchFrom(leader model.BrokerID) {
 	p.out.FetchFrom = &p.out.fetchFrom
 }
 
-// configure takes new topic configs. A smaller minimum may free the HW.
+// configure takes new topic configs. A smaller minimum may free the HW; nothing else
+// may move it here, for what else the metadata changed may not be told yet.
 func (p *Partition) configure(in *Configure) {
+	freed := in.MinISR < p.cfg.MinISR
 	p.cfg.MinISR = in.MinISR
-	if p.role == Leader {
+	if freed && p.role == Leader {
 		p.tryHW()
 	}
 }
