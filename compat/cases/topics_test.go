@@ -346,7 +346,8 @@ func TestASessionOfADeletedTopicGetsNothingOfTheNewOne(t *testing.T) {
 		req.SessionEpoch, req.Topics[0].TopicID = 0, old
 		session := ask[*kmsg.FetchResponse](w, 1, req).SessionID
 		w.removeTopic("t")
-		w.CreateTopic("t", 1, 1, nil)
+		w.WaitFor("the broker knows no such topic", func() bool { return !w.told(old) })
+		w.CreateTopic("t", 1, 1, nil) // waits for the new one, not for the old one
 		w.mustProduce("t", "new 0", "new 1")
 		w.WaitHW("t", 0, 2)
 		for epoch := int32(1); epoch < 4; epoch++ {
