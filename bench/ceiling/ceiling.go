@@ -54,9 +54,11 @@ func Measure(dir string, megs int) (Ceilings, error) {
 	if err != nil {
 		return c, fmt.Errorf("measure sendfile: %w", err)
 	}
-	if c.Copy, err = copied(f, dir, megs); err != nil {
+	took, err := CopyFiles(dir, f.Name())
+	if err != nil {
 		return c, fmt.Errorf("measure a copy: %w", err)
 	}
+	c.Copy = perSecond(megs, took)
 	return c, nil
 }
 
@@ -66,24 +68,6 @@ func pattern() []byte {
 		buf[i] = byte(i * 7)
 	}
 	return buf
-}
-
-// copied reads the file, sends it, receives it and writes it to another one in the
-// directory.
-func copied(f *os.File, dir string, megs int) (float64, error) {
-	other, err := os.CreateTemp(dir, "ceiling-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(other.Name())
-	defer other.Close()
-	return send(megs, other, func(to net.Conn) error {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		_, err := drain(f, to)
-		return err
-	})
 }
 
 func write(f *os.File, buf []byte, megs int) (float64, error) {
@@ -136,7 +120,7 @@ func CopyFiles(dir string, files ...string) (time.Duration, error) {
 // send tells how fast a reader got what from sent and wrote it to into.
 func send(megs int, into io.Writer, from func(net.Conn) error) (float64, error) {
 	took, err := transfer(int64(megs)*chunk, into, from)
-	return float64(megs) * chunk / 1e6 / took.Seconds(), err
+	return perSecond(megs, took), err
 }
 
 // transfer tells how long it took until size bytes came.
@@ -193,6 +177,9 @@ func drain(from io.Reader, to io.Writer) (int64, error) {
 	}
 }
 
-func rate(megs int, start time.Time) float64 {
-	return float64(megs) * chunk / 1e6 / time.Since(start).Seconds()
+func rate(megs int, start time.Time) float64 { return perSecond(megs, time.Since(start)) }
+
+// perSecond is in MB/s.
+func perSecond(megs int, took time.Duration) float64 {
+	return float64(megs) * chunk / 1e6 / took.Seconds()
 }
