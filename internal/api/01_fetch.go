@@ -174,7 +174,7 @@ func (c *fetchCall) part(p *sessions.Partition, out *FetchPart) {
 		out.Seat = seat
 	}
 	h := seat.hosted
-	if h == nil || h.Gone.Load() {
+	if h == nil || h.Gone.Load() || c.in.Version < 13 && c.renamed(p.Key.Topic, h) {
 		var err model.Error
 		if c.in.Version >= 13 {
 			h, err = c.d.placeByID(c.img, p.Key.TopicID, p.Key.Partition)
@@ -200,6 +200,12 @@ func (c *fetchCall) part(p *sessions.Partition, out *FetchPart) {
 	} else {
 		out.Request.ReplicaEpoch = c.replicaEpoch()
 	}
+}
+
+// renamed says that the name of a replica's topic belongs to another one by now.
+func (c *fetchCall) renamed(topic string, h *Hosted) bool {
+	t := c.img.TopicByName(topic)
+	return t == nil || t.ID != h.ID.TopicID
 }
 
 // refuse answers a partition that never reaches the loop.

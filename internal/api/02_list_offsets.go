@@ -73,7 +73,7 @@ func (l *listCall) plan() *kmsg.ListOffsetsResponse {
 			p, out := &t.Partitions[j], &to.Partitions[j]
 			out.Default()
 			out.Partition, out.Timestamp, out.Offset, out.LeaderEpoch = p.Partition, -1, -1, -1
-			h, err := l.a.hosted(img, t.Topic, p.Partition)
+			h, err := l.a.Data.placeByName(img, t.Topic, p.Partition)
 			switch {
 			case named.twice(t.Topic, p.Partition):
 				err = model.ErrInvalidRequest

@@ -52,7 +52,7 @@ func (a *API) deleteRecords(ctx context.Context, _ *transport.Request, req *kmsg
 
 // deletable finds a replica whose records clients may delete.
 func (a *API) deletable(img *image.Image, topic string, partition int32) (*Hosted, model.Error) {
-	h, err := a.hosted(img, topic, partition)
+	h, err := a.Data.placeByName(img, topic, partition)
 	switch {
 	case err == model.ErrUnknownTopicOrPartition:
 	case internalTopic(topic):

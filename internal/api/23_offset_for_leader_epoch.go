@@ -24,7 +24,7 @@ func (a *API) offsetForLeaderEpoch(ctx context.Context, _ *transport.Request, re
 		for j := range t.Partitions {
 			p, out := &t.Partitions[j], &to.Partitions[j]
 			out.Partition, out.LeaderEpoch, out.EndOffset = p.Partition, -1, -1
-			h, err := a.hosted(img, t.Topic, p.Partition)
+			h, err := a.Data.placeByName(img, t.Topic, p.Partition)
 			if out.ErrorCode = err.Code(); err == model.None {
 				asks = append(asks, EpochQuery{
 					Hosted: h, Current: model.Epoch(p.CurrentLeaderEpoch), Epoch: model.Epoch(p.LeaderEpoch),

@@ -25,7 +25,7 @@ func (a *API) describeProducers(ctx context.Context, _ *transport.Request, req *
 		for j, id := range t.Partitions {
 			out := &to.Partitions[j]
 			out.Partition = id
-			h, err := a.hosted(img, t.Topic, id)
+			h, err := a.Data.placeByName(img, t.Topic, id)
 			if out.ErrorCode = err.Code(); err == model.None {
 				asks = append(asks, BoundQuery{Hosted: h, Current: model.NoEpoch, Err: model.ErrRequestTimedOut})
 				rows = append(rows, out)

@@ -78,17 +78,16 @@ func (d *DataPath) count(to model.BrokerID, bytes int) {
 	}
 }
 
-// place finds the replica that a request names by topic name, or says why not.
-// A partition that exists but is not hosted here is led elsewhere.
+// placeByName finds the replica that a request names by topic name, or says why
+// not. The image says whose name it is: of a topic that was made anew, the old
+// replica may be hosted for a moment still. A partition that exists but is not
+// hosted here is led elsewhere.
 func (d *DataPath) placeByName(img *image.Image, topic string, partition int32) (*Hosted, model.Error) {
-	if h := d.Replicas.ByName(model.TopicPartition{Topic: topic, Partition: partition}); h != nil {
-		return h, model.None
-	}
 	t := img.TopicByName(topic)
-	if t == nil || partition < 0 || int(partition) >= len(t.Partitions) {
+	if t == nil {
 		return nil, model.ErrUnknownTopicOrPartition
 	}
-	return nil, model.ErrNotLeaderOrFollower
+	return d.placeByID(img, t.ID, partition)
 }
 
 func (d *DataPath) placeByID(img *image.Image, topic model.UUID, partition int32) (*Hosted, model.Error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
@@ -216,6 +217,35 @@ func TestOnlyTheFirstBatchMayBeLargerThanTheLimits(t *testing.T) {
 		if len(parts[0].RecordBatches) < 1000 || len(parts[1].RecordBatches) != 0 {
 			t.Errorf("a limit of %d brings %d and %d bytes", limit, len(parts[0].RecordBatches), len(parts[1].RecordBatches))
 		}
+	}
+}
+
+// A topic that was deleted and made anew is another one under the same name, also
+// where its old replica is hosted for a moment still.
+func TestANameMeansTheTopicThatHasItNow(t *testing.T) {
+	w := newWorld(t, nil)
+	old := w.createTopic("t", 1)
+	write := func() { do[*kmsg.ProduceResponse](w, produceRequest(1, "t", batchOf(record.PlainOptions(), 10), 0)) }
+	write()
+	req := fetchRequest("t", 0)
+	req.SessionEpoch = 0
+	first := do[*kmsg.FetchResponse](w, req)
+	stale := w.ByID(model.TopicIDPartition{TopicID: old})
+	w.change(&metalog.RemoveTopic{TopicID: old})
+	w.dir.Delete(model.TopicPartition{Topic: "t"})
+	w.createTopic("t", 1)
+	next := kmsg.NewPtrFetchRequest()
+	next.Version, next.MinBytes, next.MaxBytes, next.SessionID, next.SessionEpoch = 12, 1, 1<<20, first.SessionID, 1
+	resp := do[*kmsg.FetchResponse](w, next)
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions[0].RecordBatches) > 0 || resp.Topics[0].Partitions[0].HighWatermark != 0 {
+		t.Errorf("a session by name sees %+v of the new topic", resp.Topics)
+	}
+	write()
+	if end := stale.Log.LEO(); end != 1 {
+		t.Errorf("the log of the old topic ends at %d", end)
+	}
+	if end := w.ByName(model.TopicPartition{Topic: "t"}).Log.LEO(); end != 1 {
+		t.Errorf("that of the new one at %d", end)
 	}
 }
 

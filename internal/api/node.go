@@ -26,11 +26,10 @@ type Hosted struct {
 	Gone atomic.Bool
 }
 
-// Replicas is the loop that owns every partition hosted here. ByName and ByID
-// return nil for a partition that is not hosted. Produce and Fetch post work;
+// Replicas is the loop that owns every partition hosted here. ByID returns nil
+// for a partition that is not hosted. Produce and Fetch post work;
 // its Done is called once, from the loop, and must not block.
 type Replicas interface {
-	ByName(tp model.TopicPartition) *Hosted
 	ByID(id model.TopicIDPartition) *Hosted
 	Produce(*Produce)
 	Fetch(*Fetch)

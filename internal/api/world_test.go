@@ -221,7 +221,7 @@ func (w *world) ByID(id model.TopicIDPartition) *Hosted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.ctl.Image().TopicByID(id.TopicID)
-	if t == nil || int(id.Partition) >= len(t.Partitions) {
+	if t == nil || id.Partition < 0 || int(id.Partition) >= len(t.Partitions) {
 		return nil
 	}
 	p := t.Partitions[id.Partition]

@@ -72,7 +72,7 @@ func startBroker(n *Node) (*broker, error) {
 	}
 	b.applier.replicas = b.replicas
 	b.groups = coordinator.New(coordinator.Options{ID: n.cfg.NodeID, Group: groupConfig(n.cfg), MaxBatch: maxGroupBatch,
-		Host: groupHost{b.replicas, n.rt}, Clock: n.clock, Log: n.log, Runtime: n.rt})
+		Host: groupHost{b.replicas, n.rt, b.applier.Image}, Clock: n.clock, Log: n.log, Runtime: n.rt})
 	b.dirs = &directories{rt: n.rt, id: n.cfg.NodeID, own: n.dir.ID(), epoch: b.lifecycle.Epoch, send: n.source.Forward,
 		limit: n.cfg.BrokerSessionTimeout, log: n.log, differ: n.rt.NewSignal()}
 	b.applier.after = append(b.applier.after, b.groups.Apply, b.dirs.note)

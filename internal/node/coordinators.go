@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/coordinator"
+	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/replicas"
 	"github.com/tidemark-log/tidemark/internal/task"
@@ -25,12 +26,19 @@ func (g groups) Handle(r api.GroupRequest) {
 // groupHost is this broker as its coordinator sees it: the partitions of
 // __consumer_offsets in the replicas loop.
 type groupHost struct {
-	l  *replicas.Loop
-	rt *task.Runtime
+	l     *replicas.Loop
+	rt    *task.Runtime
+	image func() *image.Image
 }
 
+// find returns the replica of a partition, or nil. The old one of a topic that was
+// made anew is not it.
 func (h groupHost) find(partition int32) *api.Hosted {
-	return h.l.ByName(model.TopicPartition{Topic: coordinator.Topic, Partition: partition})
+	t := h.image().TopicByName(coordinator.Topic)
+	if t == nil {
+		return nil
+	}
+	return h.l.ByID(model.TopicIDPartition{TopicID: t.ID, Partition: partition})
 }
 
 // askAgain is the pause between two looks at a leadership that is not settled.
