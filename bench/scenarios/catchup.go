@@ -19,7 +19,7 @@ const lost = 3
 // measures until they are in the ISR, the start of the node included. Then the same
 // files of another node are copied plainly.
 func catchUp(ctx context.Context, b *bed) (figures, error) {
-	return b.catchUp(ctx, b.s.megs, func() error { return nil })
+	return b.catchUp(ctx, b.s.megs, func(int) error { return nil })
 }
 
 // catchUpCold is catchUp with a log that has to come from the disk, for the copy too.
@@ -27,24 +27,25 @@ func catchUpCold(ctx context.Context, b *bed) (figures, error) {
 	if err := b.room(4 * int64(b.s.catchUpMB) * 1_100_000); err != nil {
 		return nil, err
 	}
-	return b.catchUp(ctx, b.s.catchUpMB, func() error { return b.chillFirst(lost-1, "load") })
+	return b.catchUp(ctx, b.s.catchUpMB, func(nodes int) error { return b.chillFirst(nodes, "load") })
 }
 
-// catchUp has settle called before the node comes back and before the copy.
-func (b *bed) catchUp(ctx context.Context, megs int, settle func() error) (figures, error) {
+// catchUp has settle called before the node comes back and before the copy, with how
+// many nodes hold the log then: what is still written of one disturbs the other.
+func (b *bed) catchUp(ctx context.Context, megs int, settle func(nodes int) error) (figures, error) {
 	o := peakLoad(1024, 3, "all")
 	o.Topic, o.Partitions, o.Records = "load", 6, int64(megs)*1_000_000/1024
 	if err := b.lose(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := settle(); err != nil {
+	if err := settle(lost - 1); err != nil {
 		return nil, err
 	}
 	f, err := b.rejoin(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := settle(); err != nil {
+	if err := settle(lost); err != nil {
 		return nil, err
 	}
 	files, err := b.Segments(1, o.Topic)
