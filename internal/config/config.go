@@ -74,6 +74,7 @@ type Config struct {
 
 	// Replication.
 	ReplicaLagTimeMax            time.Duration
+	ReplicaFetchers              int // connections to each leader
 	ReplicaFetchWaitMax          time.Duration
 	ReplicaFetchMinBytes         int32
 	ReplicaFetchMaxBytes         int32

@@ -43,9 +43,10 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 	keySession:                   ms("After how long without a heartbeat a broker is fenced.", func(c *Config) *time.Duration { return &c.BrokerSessionTimeout }),
 	"controlled.shutdown.enable": boolean("Whether a stopping broker first hands its partitions to other leaders.", func(c *Config) *bool { return &c.ControlledShutdown }),
 
-	keyLagMax:        ms("How long a follower may not have been caught up before it leaves the ISR.", func(c *Config) *time.Duration { return &c.ReplicaLagTimeMax }),
-	keyFetchWait:     ms("How long a follower's fetch waits at the leader for new records.", func(c *Config) *time.Duration { return &c.ReplicaFetchWaitMax }),
-	keyReplicaSocket: ms("How long a follower waits for the answer to a fetch.", func(c *Config) *time.Duration { return &c.ReplicaSocketTimeout }),
+	keyLagMax:              ms("How long a follower may not have been caught up before it leaves the ISR.", func(c *Config) *time.Duration { return &c.ReplicaLagTimeMax }),
+	keyFetchWait:           ms("How long a follower's fetch waits at the leader for new records.", func(c *Config) *time.Duration { return &c.ReplicaFetchWaitMax }),
+	keyReplicaSocket:       ms("How long a follower waits for the answer to a fetch.", func(c *Config) *time.Duration { return &c.ReplicaSocketTimeout }),
+	"num.replica.fetchers": number("Over how many connections a follower fetches from each leader.", func(c *Config) *int { return &c.ReplicaFetchers }),
 	"replica.fetch.min.bytes": number("How many bytes a follower's fetch waits for.",
 		func(c *Config) *int32 { return &c.ReplicaFetchMinBytes }),
 	"replica.fetch.max.bytes": number("The most bytes of one partition in a follower's fetch; a larger first batch still travels.",

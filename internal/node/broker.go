@@ -86,7 +86,7 @@ func (b *broker) loopOptions() replicas.Options {
 	return replicas.Options{
 		ID: cfg.NodeID, Clock: n.clock, Log: n.log, Observer: n.events, Meter: n.logMeter(), Dir: cfg.LogDir,
 		LagMax: cfg.ReplicaLagTimeMax, ProducerExpiry: cfg.ProducerIDExpiration,
-		Fetch: replicas.FetchOptions{Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
+		Fetch: replicas.FetchOptions{Lanes: cfg.ReplicaFetchers, Wait: cfg.ReplicaFetchWaitMax, MinBytes: cfg.ReplicaFetchMinBytes, PartitionBytes: cfg.ReplicaFetchMaxBytes,
 			TotalBytes: cfg.ReplicaFetchResponseMaxBytes, Backoff: cfg.ReplicaFetchBackoff, Limit: cfg.ReplicaSocketTimeout},
 		Dial: b.peers.Dial, Forward: n.source.Forward, Epoch: b.lifecycle.Epoch, Fail: n.fail, Runtime: n.rt, FS: n.opts.FS,
 	}

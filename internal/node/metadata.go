@@ -98,7 +98,8 @@ func (a *applier) collect(d *image.Delta, c *replicas.Change) error {
 	return nil
 }
 
-// configure lists the replicas whose topic's configs changed.
+// configure lists the replicas whose topic's configs changed, and takes what
+// changed for the broker.
 func (a *applier) configure(d *image.Delta, c *replicas.Change) {
 	topics := map[string]bool{}
 	all := false
@@ -108,6 +109,9 @@ func (a *applier) configure(d *image.Delta, c *replicas.Change) {
 	}
 	if len(d.Configs) == 0 {
 		return
+	}
+	if all {
+		c.Lanes = a.cfg.With(dynamic(a.cfg, a.img.Load())).ReplicaFetchers
 	}
 	for _, h := range a.replicas.Hosted() {
 		if all || topics[h.TP.Topic] {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type hosting struct {
 	*applier
 	files  vfs.FS
 	failed error
+	dials  atomic.Int32 // to other brokers
 }
 
 func host(t *testing.T) *hosting { return hostOn(t, vfs.NewMem()) }
@@ -48,8 +50,9 @@ func hostOn(t *testing.T, fs vfs.FS) *hosting {
 	}
 	h := &hosting{files: fs}
 	fail := func(err error) { h.failed = err }
-	l, err := replicas.Start(replicas.Options{ID: 1, Clock: clock, Log: log, Observer: silent{}, Dir: t.TempDir(), LagMax: time.Minute, Fail: fail,
+	l, err := replicas.Start(replicas.Options{ID: 1, Clock: clock, Log: log, Observer: silent{}, Dir: t.TempDir(), LagMax: time.Minute, Fail: fail, Fetch: replicas.FetchOptions{Backoff: time.Second},
 		Dial: func(context.Context, model.BrokerID) (*transport.Client, error) {
+			h.dials.Add(1)
 			return nil, errors.New("nobody listens")
 		}})
 	if err != nil {
@@ -210,6 +213,23 @@ func TestNothingIsHostedBeforeTheMetadataHasPassedTheRegistration(t *testing.T) 
 		src.fn(src.img.Apply([]metalog.Record{&metalog.NoOp{}}, src.img.End()+1, 1))
 		if !hosted() {
 			t.Error("metadata past the registration is not followed")
+		}
+	})
+}
+
+func TestMoreFetchersComeWhileABrokerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host(t)
+		h.become(append(topic("orders", 1, 2, 1), topic("returns", 2, 2, 1)...)...)
+		synctest.Wait()
+		if n := h.dials.Load(); n != 1 {
+			t.Errorf("%d connections to a leader by default", n)
+		}
+		two := "2"
+		h.become(&metalog.Config{ResourceType: metalog.ResourceBroker, ResourceName: "1", Name: "num.replica.fetchers", Value: &two})
+		synctest.Wait()
+		if n := h.dials.Load(); n != 2 {
+			t.Errorf("%d connections after num.replica.fetchers=2", n)
 		}
 	})
 }

@@ -14,6 +14,7 @@ type Change struct {
 	Opened     []Opened        // new here
 	Configured []Configured
 	Assigned   []Assigned
+	Lanes      int // num.replica.fetchers; 0 when it did not change
 }
 
 // Opened is a replica that is hosted from now on; its log is open.
@@ -37,7 +38,7 @@ type Assigned struct {
 
 // Change makes the replicas follow newer metadata. It returns when they do.
 func (l *Loop) Change(c *Change) {
-	if c.Peers != nil || len(c.Opened)+len(c.Configured)+len(c.Assigned) > 0 {
+	if c.Peers != nil || c.Lanes > 0 || len(c.Opened)+len(c.Configured)+len(c.Assigned) > 0 {
 		l.do(c.turn)
 	}
 }
@@ -46,6 +47,9 @@ func (c *Change) turn(l *Loop) {
 	if c.Peers != nil {
 		l.peers = c.Peers
 		defer l.lookAgain()
+	}
+	if c.Lanes > 0 {
+		l.spread(c.Lanes)
 	}
 	for _, o := range c.Opened {
 		l.host(o)

@@ -52,6 +52,7 @@ type fetcher struct {
 
 // FetchOptions are the replica.fetch settings.
 type FetchOptions struct {
+	Lanes          int // num.replica.fetchers, as of the start; 0 is 1
 	Wait           time.Duration
 	MinBytes       int32
 	PartitionBytes int32
@@ -63,7 +64,7 @@ type FetchOptions struct {
 func (l *Loop) startFetcher(ctx context.Context, s *source) {
 	f := &fetcher{id: l.id, rt: l.rt, s: s, cfg: l.opts.Fetch, dial: l.opts.Dial, epoch: l.opts.Epoch, log: l.log,
 		meter: l.opts.Meter, tell: func(e event) bool { return l.inbox.Post(e) }}
-	l.fetchers.Go(fmt.Sprintf("fetcher %d", s.leader), func() { f.run(ctx) })
+	l.fetchers.Go(fmt.Sprintf("fetcher %d-%d", s.leader, s.n), func() { f.run(ctx) })
 }
 
 // run is the fetcher's task; it ends with ctx.

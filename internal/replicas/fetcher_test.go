@@ -54,7 +54,7 @@ func startFetching(t *testing.T) *fetching {
 		}
 		r.CloseConn(errors.New("no answer"))
 	}))
-	f.fetcher = &fetcher{id: 1, s: &source{leader: 2, plans: task.NewQueue[fetchPlan](nil)}, log: slog.New(slog.DiscardHandler),
+	f.fetcher = &fetcher{id: 1, s: &source{lane: lane{leader: 2}, plans: task.NewQueue[fetchPlan](nil)}, log: slog.New(slog.DiscardHandler),
 		epoch: func() model.BrokerEpoch { return 10 }, tell: func(e event) bool { f.events <- e; return true },
 		cfg: FetchOptions{Wait: 500 * time.Millisecond, MinBytes: 1, PartitionBytes: 1 << 20, TotalBytes: 10 << 20, Backoff: time.Second, Limit: 30 * time.Second},
 		dial: func(ctx context.Context, _ model.BrokerID) (*transport.Client, error) {

@@ -47,7 +47,8 @@ type Loop struct {
 	peers    partition.Peers
 	all      map[model.TopicIDPartition]*replica
 	ordered  []*replica // all, by partition
-	sources  map[model.BrokerID]*source
+	sources  map[lane]*source
+	lanes    int                                        // of each peer
 	expected map[model.BrokerID]map[*replica]model.Time // followers that have yet to fetch from a new leader
 
 	produces *purgatory.Purgatory[*replica]
@@ -180,7 +181,7 @@ func newLoop(o Options) (*Loop, error) {
 		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts,
 		rt: rt, inbox: task.NewQueue[event](rt), done: rt.NewSignal(), fetchers: rt.NewGroup(),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
-		sources: map[model.BrokerID]*source{}, expected: map[model.BrokerID]map[*replica]model.Time{},
+		sources: map[lane]*source{}, lanes: max(1, o.Fetch.Lanes), expected: map[model.BrokerID]map[*replica]model.Time{},
 		parked: map[model.BrokerID]map[uint64]*fetchOp{},
 	}
 	l.writer = newLogWriter(rt, o.Clock, func(rs reports) { l.inbox.Post(rs) }, func(err error) {

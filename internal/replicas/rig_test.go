@@ -240,7 +240,7 @@ func (c *crank) disk(op vfs.Op) error {
 // sourceOf is what is fetched from a leader.
 func (c *crank) sourceOf(leader model.BrokerID) *source {
 	c.t.Helper()
-	s := c.sources[leader]
+	s := c.sources[lane{leader: leader}]
 	if s == nil {
 		c.t.Fatalf("nothing is fetched from broker %d", leader)
 	}

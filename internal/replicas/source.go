@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"hash/fnv"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -8,12 +9,26 @@ import (
 	"github.com/tidemark-log/tidemark/internal/task"
 )
 
-// source is one peer that leads partitions followed here, as the loop sees it.
-// Its fetcher carries the requests; the loop says what they ask for. There is
-// one request under way at most, and the next one is planned when everything
-// that the last one brought is in the log.
+// lane is one of the num.replica.fetchers connections to a peer, from 0 on.
+type lane struct {
+	leader model.BrokerID
+	n      int
+}
+
+// laneTo is the lane of a replica: neighbours of a topic take turns.
+func (l *Loop) laneTo(leader model.BrokerID, r *replica) lane {
+	id, sum := r.hosted.ID, fnv.New32a()
+	sum.Write(id.TopicID[:])
+	return lane{leader, int((sum.Sum32() + uint32(id.Partition)) % uint32(l.lanes))}
+}
+
+// source is one lane to a peer that leads partitions followed here, as the loop
+// sees it. Its fetcher carries the requests; the loop says what they ask for.
+// There is one request under way at most, and the next one is planned when
+// everything that the last one brought is in the log: what a fetch asks for says
+// what the follower has. So one lane's bytes travel while another's are written.
 type source struct {
-	leader  model.BrokerID
+	lane
 	members map[*replica]struct{}
 	inSet   int        // members that the fetch session holds
 	dirty   []*replica // members whose part of the session has to change
@@ -48,17 +63,37 @@ func (l *Loop) fetchFrom(r *replica, leader model.BrokerID) {
 	if leader == model.NoBroker || leader == l.id {
 		return
 	}
-	s := l.sources[leader]
+	to := l.laneTo(leader, r)
+	s := l.sources[to]
 	if s == nil {
-		s = &source{leader: leader, members: map[*replica]struct{}{}, full: true,
+		s = &source{lane: to, members: map[*replica]struct{}{}, full: true,
 			plans: task.NewQueue[fetchPlan](l.rt)}
-		l.sources[leader] = s
+		l.sources[to] = s
 		l.startFn(s)
 	}
 	s.members[r] = struct{}{}
 	r.source = s
 	r.sent = partition.FetchPosition{}
 	l.position(r)
+}
+
+// spread makes each peer have so many lanes from now on. A replica whose lane is
+// another one by that is fetched there; lanes that nobody uses any more idle.
+func (l *Loop) spread(lanes int) {
+	if lanes == l.lanes {
+		return
+	}
+	l.lanes = lanes
+	for _, r := range l.ordered {
+		s := r.source
+		if s == nil || l.laneTo(s.leader, r) == s.lane {
+			continue
+		}
+		asking := r.asking
+		if l.fetchFrom(r, s.leader); asking {
+			l.askLeader(r)
+		}
+	}
 }
 
 // leave takes a replica out of its source. What the next one says is another

@@ -65,3 +65,67 @@ func (c *crank) remade(r *replica) *replica {
 	}
 	return c.hosted(0)
 }
+
+func TestLanesShareWhatALeaderLeads(t *testing.T) {
+	c := newCrank(t)
+	a, b := c.followed(0), c.followed(1)
+	c.turn(call((&Change{Lanes: 2}).turn))
+	lanes := []*source{a.source, b.source}
+	if lanes[0] == lanes[1] || lanes[0].leader != 2 || lanes[1].leader != 2 {
+		t.Fatalf("two neighbours are fetched over %v and %v", lanes[0].lane, lanes[1].lane)
+	}
+	for i, want := range []string{"a", "b"} {
+		if p, ok := c.wish(lanes[i], true); !ok || names(p.parts) != want {
+			t.Errorf("lane %d asks for %q, %v", i, names(p.parts), ok)
+		}
+	}
+	c.turn(answerOf(lanes[0], batchesFor(a, 1)))
+	if _, ok := c.wish(lanes[0], false); ok {
+		t.Error("a lane asks on before its bytes are written")
+	}
+	c.turn(answerOf(lanes[1]))
+	if p, ok := c.wish(lanes[1], false); !ok || len(p.parts) > 0 {
+		t.Errorf("the other one waits for them, or asks for %q anew", names(p.parts))
+	}
+}
+
+// Whatever a lane was about when the number of lanes changed is done in the end, and
+// done once.
+func TestWhatALaneWasAboutIsGoneOnWith(t *testing.T) {
+	records := func(c *crank, r *replica) { c.turn(answerOf(r.source, batchesFor(r, 3))) }
+	about := map[string]struct {
+		before func(c *crank, r *replica)
+		asks   string
+		offset model.Offset
+	}{
+		"nothing":             {func(c *crank, r *replica) {}, "", 0},
+		"a request":           {func(c *crank, r *replica) { c.wish(r.source, true) }, "", 0},
+		"bytes to be written": {func(c *crank, r *replica) { c.wish(r.source, true); records(c, r) }, "", 3},
+		"a question":          {func(c *crank, r *replica) { outOfRange(c, r.source, r) }, "a", 0},
+		"a pause": {func(c *crank, r *replica) {
+			c.wish(r.source, true)
+			c.turn(answerOf(r.source, errorFor(r, model.ErrNotLeaderOrFollower)))
+		}, "", 0},
+	}
+	for name, was := range about {
+		t.Run(name, func(t *testing.T) {
+			c := newCrank(t)
+			r := c.followed(0)
+			c.turn(call((&Change{Lanes: 2}).turn))
+			was.before(c, r)
+			old, late := r.source, batchesFor(r, 1)
+			for lanes := 3; r.source == old; lanes++ {
+				c.turn(call((&Change{Lanes: lanes}).turn))
+			}
+			c.turn(answerOf(old, late))
+			c.settle()
+			p, ok := c.wish(r.source, true)
+			if !ok || names(p.asks) != was.asks || was.asks == "" && (names(p.parts) != "a" || p.parts[0].pos.Offset != was.offset) {
+				t.Errorf("the new lane asks for %+v and the bounds of %q, %v", p.parts, names(p.asks), ok)
+			}
+			if p, ok := c.wish(old, false); ok && (len(p.parts) > 0 || len(p.asks) > 0) {
+				t.Errorf("the old one asks on: %+v", p)
+			}
+		})
+	}
+}

@@ -24,6 +24,8 @@ type Plan struct {
 	NoELR bool
 	// Racks is how many racks the brokers stand in; 0 is none.
 	Racks int
+	// Fetchers is num.replica.fetchers; 0 is the default, 1.
+	Fetchers int
 	// Workloads are the names of the clients' workloads; one may stand there twice.
 	Workloads []string
 	// Pace is about how long a client waits between two things it does; 0 is 20 ms.

@@ -40,6 +40,9 @@ func (p *Plan) WriteScript(w io.Writer) error {
 	if p.Racks > 0 {
 		fmt.Fprintf(b, "racks %d\n", p.Racks)
 	}
+	if p.Fetchers > 0 {
+		fmt.Fprintf(b, "fetchers %d\n", p.Fetchers)
+	}
 	fmt.Fprintln(b, strings.Join(append([]string{"workloads"}, p.Workloads...), " "))
 	if p.Pace > 0 {
 		fmt.Fprintf(b, "pace %v\n", p.Pace)
@@ -91,6 +94,8 @@ func (p *Plan) line(f []string) (err error) {
 		}
 	case "racks":
 		p.Racks, err = strconv.Atoi(rest)
+	case "fetchers":
+		p.Fetchers, err = strconv.Atoi(rest)
 	case "workloads":
 		p.Workloads = f[1:]
 	case "at":
@@ -104,7 +109,7 @@ func (p *Plan) line(f []string) (err error) {
 	case "end":
 		p.Length, err = time.ParseDuration(rest)
 	default:
-		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, racks, workloads, pace, at or end")
+		err = fmt.Errorf("a line starts with seed, nodes, topics, elr, racks, fetchers, workloads, pace, at or end")
 	}
 	return err
 }
@@ -156,6 +161,7 @@ const (
 	mostNodes      = 50
 	mostPartitions = 1000
 	mostClients    = 100
+	mostFetchers   = 10
 )
 
 // check refuses a plan that cannot be carried out.
@@ -171,6 +177,8 @@ func (p *Plan) check() error {
 		return fmt.Errorf("replication %d does not fit %d brokers", p.Replication, p.Brokers)
 	case p.Partitions < 1 || p.MinISR < 1 || p.Racks < 0:
 		return fmt.Errorf("partitions and min.isr are at least 1, racks at least 0")
+	case p.Fetchers < 0 || p.Fetchers > mostFetchers:
+		return fmt.Errorf("fetchers are 0 to %d", mostFetchers)
 	case p.Length <= 0:
 		return fmt.Errorf("the script has no end: say for instance \"end 20s\"")
 	}

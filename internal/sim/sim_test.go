@@ -123,7 +123,7 @@ func TestScriptsThatSayNothingAreRefused(t *testing.T) {
 		whole + "at 1s kill", whole + "at soon kill 1", whole + "nonsense", whole + "at 1s skew 1 -1000000",
 		whole + "at -1s kill 1", whole + "at 1s loss 1 2 1000", whole + "workloads juggler", strings.Replace(whole, "replication=3", "replication=4", 1),
 		strings.Replace(whole, "nodes 3", "nodes 100000", 1), strings.Replace(whole, "partitions=1", "partitions=1000000", 1),
-		whole + "workloads" + strings.Repeat(" consumer", 1000), whole + "pace -1s", whole + "pace 0s", whole + "racks 1000000",
+		whole + "workloads" + strings.Repeat(" consumer", 1000), whole + "pace -1s", whole + "pace 0s", whole + "racks 1000000", whole + "fetchers 1000000", whole + "fetchers -1",
 		strings.Replace(whole, "unclean=false", "unclean=maybe", 1)} {
 		if _, err := ReadScript(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is taken for a plan", bad)

@@ -108,7 +108,7 @@ func (w *world) valuesOf(m *member) map[string]string {
 		"controller.listener.names": "CONTROLLER", "log.dirs": "/data", "node.id": strconv.Itoa(int(m.id)),
 		"broker.heartbeat.interval.ms": "100", "broker.session.timeout.ms": "1000",
 		"replica.lag.time.max.ms": strconv.FormatInt(lagMax.Milliseconds(), 10), "replica.fetch.backoff.ms": "200", "replica.fetch.wait.max.ms": "300",
-		"replica.socket.timeout.ms":          "2000",
+		"replica.socket.timeout.ms": "2000", "num.replica.fetchers": strconv.Itoa(max(1, w.plan.Fetchers)),
 		"controlled.shutdown.enable":         "true",
 		"default.replication.factor":         strconv.Itoa(w.plan.Replication),
 		"min.insync.replicas":                strconv.Itoa(w.plan.MinISR),
