@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/tidetest"
 )
@@ -106,5 +109,33 @@ func TestAKilledLeaderIsAnOutage(t *testing.T) {
 	}
 	if led, _, err = load.Leaders(t.Context(), o.Brokers, o.Topic); err != nil || len(led[2]) != 1 {
 		t.Errorf("%v are led, %v", led, err)
+	}
+}
+
+func TestIdleGroupsHaveAnOffsetEach(t *testing.T) {
+	c := tidetest.New(t, 3)
+	o := load.Options{Brokers: c.Addrs(), Topic: "read"}
+	if err := load.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []int{5, 40} {
+		if err := load.CommitIdle(t.Context(), c.Addrs(), o.Topic, to/8, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Addrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	all := kadm.NewClient(cl).FetchManyOffsets(t.Context(), "idle-0", "idle-39")
+	for name, got := range all {
+		if at, ok := got.Fetched.Lookup(o.Topic, 0); !ok || at.At != 0 || got.Err != nil {
+			t.Errorf("%s: %+v, %v", name, at, got.Err)
+		}
+	}
+	groups, err := kadm.NewClient(cl).ListGroups(t.Context())
+	if err != nil || len(groups) != 40 || len(all) != 2 {
+		t.Errorf("%d groups, %v", len(groups), err)
 	}
 }

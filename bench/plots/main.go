@@ -90,6 +90,7 @@ func draw(measured map[string]both) map[string]string {
 	}{
 		{"scale-idle", "Idle partitions of three replicas on three nodes", "partitions", true},
 		{"scale-connections", "5,000 records a second, by producers that send them", "producers", false},
+		{"scale-groups", "5,000 records a second, beside consumer groups that committed an offset", "groups", true},
 		{"scale-mb", "Records of 1 KiB, acks=all, three replicas", "MB/s", false},
 	} {
 		if list := sized(measured[c.scenario]); len(list) > 0 {

@@ -12,11 +12,12 @@ import (
 var (
 	idleSizes       = []int{0, 100, 1000, 10_000} // partitions
 	connectionSizes = []int{10, 100, 500}
+	groupSizes      = []int{0, 100, 1000, 10_000}
 	rateSizes       = []int{1, 5, 10, 20, 30} // MB/s
 )
 
-// scaledRate is what all producers of scale-connections send together, in records a
-// second.
+// scaledRate is what all producers of scale-connections and of scale-groups send
+// together, in records a second.
 const scaledRate = 5000
 
 // sized are the figures that are kept of each size.
@@ -49,24 +50,39 @@ func scaleIdle(ctx context.Context, b *bed) (figures, error) {
 
 func scaleConnections(ctx context.Context, b *bed) (figures, error) {
 	o := load.Options{ReplicationFactor: 3, Partitions: 12, RecordBytes: 100, Rate: scaledRate, Pinned: true}
-	return b.scale(ctx, o, connectionSizes, func(o *load.Options, n int) { o.Producers = n })
+	return b.scale(ctx, o, connectionSizes, func(o *load.Options, n int) error { o.Producers = n; return nil })
+}
+
+// scaleGroups has groups without members, which committed an offset, beside a load.
+func scaleGroups(ctx context.Context, b *bed) (figures, error) {
+	o, have := load.Options{Topic: "load", ReplicationFactor: 3, Partitions: 12, Producers: 10, RecordBytes: 100, Rate: scaledRate}, 0
+	return b.scale(ctx, o, groupSizes, func(o *load.Options, n int) error {
+		limited, cancel := context.WithTimeout(ctx, lifecycleEnd)
+		defer cancel()
+		err := load.CommitIdle(limited, b.Brokers, o.Topic, have, n)
+		have = n
+		return err
+	})
 }
 
 func scaleMB(ctx context.Context, b *bed) (figures, error) {
 	o := load.Options{ReplicationFactor: 3, Producers: 1, RecordBytes: 1024}
-	return b.scale(ctx, o, rateSizes, func(o *load.Options, n int) { o.Rate = float64(n) * 1e6 / 1024 })
+	return b.scale(ctx, o, rateSizes, func(o *load.Options, n int) error { o.Rate = float64(n) * 1e6 / 1024; return nil })
 }
 
 // scale puts the load on the cluster in one size after the other.
-func (b *bed) scale(ctx context.Context, o load.Options, sizes []int, set func(*load.Options, int)) (figures, error) {
+func (b *bed) scale(ctx context.Context, o load.Options, sizes []int, set func(*load.Options, int) error) (figures, error) {
 	o.Duration, o.Warmup = b.s.duration*5/4, b.s.duration/4
 	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	run := figures{}
 	for _, n := range sizes {
-		set(&o, n)
-		f, err := b.load(ctx, o)
+		err := set(&o, n)
+		var f figures
+		if err == nil {
+			f, err = b.load(ctx, o)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("at %d: %w", n, err)
 		}

@@ -59,6 +59,7 @@ var scenarios = []scenario{
 	{"recovery", "a killed node starts again on the data that it has, under load", 3, disk, recovery},
 	{"scale-idle", "what idles, against partitions of three replicas", 3, nothing, scaleIdle},
 	{"scale-connections", "5,000 records/s of 100 B, against producers that send them", 3, nothing, scaleConnections},
+	{"scale-groups", "5,000 records/s of 100 B, beside groups that committed an offset", 3, nothing, scaleGroups},
 	{"scale-mb", "records of 1 KiB, acks=all, three replicas, against MB/s", 3, nothing, scaleMB},
 	{"apache-producer-perf", "peak produce by Kafka's producer-perf-test, 1 KiB, three replicas, acks=all", 3, nothing, apacheProducerPerf},
 	{"apache-consumer-perf", "Kafka's consumer-perf-test reads what was just written", 3, nothing, apacheConsumerPerf},
