@@ -121,17 +121,19 @@ func TestSetWinsOverTheFile(t *testing.T) {
 	}
 }
 
-// Kafka's default size of a socket's buffer is nobody's choice, whoever wrote it.
-func TestSocketBuffersThatNobodyChoseAreTheKernels(t *testing.T) {
-	for name, want := range map[string]int{"": 0, "102400": 0, "-1": 0, "65536": 65536, "1048576": 1048576} {
+// Kafka's default size of a receive buffer is nobody's choice, whoever wrote it; that
+// of a send buffer is right.
+func TestReceiveBuffersThatNobodyChoseAreTheKernels(t *testing.T) {
+	for name, want := range map[string]struct{ send, receive int }{"": {102400, 0}, "102400": {102400, 0}, "-1": {0, 0},
+		"65536": {65536, 65536}, "1048576": {1048576, 1048576}} {
 		var set []string
 		if name != "" {
 			set = []string{"socket.send.buffer.bytes=" + name, "socket.receive.buffer.bytes=" + name}
 		}
 		for _, file := range []string{"testdata/single.properties", "testdata/combined.properties"} {
 			c, _ := mustLoad(t, file, set...)
-			if c.SocketSendBuffer != want || c.SocketReceiveBuffer != want {
-				t.Errorf("%s, size %q: %d to send, %d to receive, want %d", file, name, c.SocketSendBuffer, c.SocketReceiveBuffer, want)
+			if c.SocketSendBuffer != want.send || c.SocketReceiveBuffer != want.receive {
+				t.Errorf("%s, size %q: %d to send, %d to receive, want %+v", file, name, c.SocketSendBuffer, c.SocketReceiveBuffer, want)
 			}
 		}
 	}

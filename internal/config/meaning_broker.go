@@ -78,12 +78,12 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 
 	keyRequestMax: number("The largest request that is read.", func(c *Config) *int32 { return &c.SocketRequestMaxBytes }),
 	"socket.send.buffer.bytes": {
-		doc: "The send buffer of a socket; -1, and the default, leave it to the system.",
-		set: func(c *Config, v string) { c.SocketSendBuffer = socketBuffer(v) },
+		doc: "The send buffer of a socket; -1 leaves it to the system.",
+		set: func(c *Config, v string) { c.SocketSendBuffer = max(0, fit[int](readInt(v))) },
 	},
 	"socket.receive.buffer.bytes": {
 		doc: "The receive buffer of a socket; -1, and the default, leave it to the system.",
-		set: func(c *Config, v string) { c.SocketReceiveBuffer = socketBuffer(v) },
+		set: func(c *Config, v string) { c.SocketReceiveBuffer = receiveBuffer(v) },
 	},
 	"connections.max.idle.ms": ms("How long an idle connection is kept.", func(c *Config) *time.Duration { return &c.ConnectionsMaxIdle }),
 	"max.connections":         number("The most connections of this broker.", func(c *Config) *int { return &c.MaxConnections }),
@@ -98,9 +98,9 @@ var brokerMeanings = withTopicDefaults(map[string]meaning{
 	"socket.connection.setup.timeout.ms":        ms("How long a connection to another node may take to open.", func(c *Config) *time.Duration { return &c.ConnectionSetupTimeout }),
 })
 
-// socketBuffer reads the size of a socket's buffer. The default is taken for no choice,
+// receiveBuffer reads the size of a socket's receive buffer. The default is taken for no choice,
 // also where a file spells it out, as those that come with Kafka do (ADR 0020).
-func socketBuffer(v string) int {
+func receiveBuffer(v string) int {
 	const unchosen = 102400
 	if n := fit[int](readInt(v)); n != unchosen {
 		return max(0, n)
