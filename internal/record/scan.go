@@ -100,6 +100,15 @@ type facts struct {
 // next reads one record up to its end. It reports false when the record is
 // malformed or the body cannot be unpacked.
 func (s *scan) next() (facts, bool) {
+	if f, end := plain(s.buf, s.pos); end > 0 {
+		s.pos = end
+		return f, true
+	}
+	return s.full()
+}
+
+// full is next for any record.
+func (s *scan) full() (facts, bool) {
 	var f facts
 	size, ok := s.varint()
 	if !ok || size < 0 {
@@ -124,6 +133,51 @@ func (s *scan) next() (facts, bool) {
 		return f, false
 	}
 	return f, s.headers(end) && s.at() == end
+}
+
+// plain is next for a record as most are: all of it in buf from at on, its numbers of
+// one or two bytes, without headers. It returns where the record ends; 0 leaves it to
+// be looked at in full.
+func plain(buf []byte, at int) (facts, int) {
+	size, at := brief(buf, at)
+	if at == 0 || size < 0 || size > int64(len(buf)-at) {
+		return facts{}, 0
+	}
+	end := at + int(size)
+	var f facts
+	if f.timestampDelta, at = brief(buf[:end], at+1); at == 0 { // after the attributes
+		return f, 0
+	}
+	if f.offsetDelta, at = brief(buf[:end], at); at == 0 {
+		return f, 0
+	}
+	key, at := brief(buf[:end], at)
+	if f.nullKey = key == -1; at == 0 || key < -1 {
+		return f, 0
+	}
+	value, at := brief(buf[:end], at+int(max(0, key)))
+	if at == 0 || value < -1 || at+int(max(0, value)) != end-1 || buf[end-1] != 0 {
+		return f, 0
+	}
+	return f, end
+}
+
+// brief reads a zigzag number of one or two bytes that is not the last of buf, and
+// returns where it ends; 0 says that there is none.
+func brief(buf []byte, at int) (int64, int) {
+	if at+1 >= len(buf) {
+		return 0, 0
+	}
+	u := uint64(buf[at])
+	if u < 0x80 {
+		return int64(u>>1) ^ -int64(u&1), at + 1
+	}
+	more := uint64(buf[at+1])
+	if more >= 0x80 {
+		return 0, 0
+	}
+	u = u&0x7f | more<<7
+	return int64(u>>1) ^ -int64(u&1), at + 2
 }
 
 // blob skips a length and that many bytes; -1 means null.
