@@ -43,7 +43,8 @@ func (l *Loop) Asked(h *api.Hosted, follower model.BrokerID) (at model.Time, qui
 // they. See Inspect for who may call it.
 func (l *Loop) Steps() uint64 { return l.steps }
 
-// lateBy is how long after its deadline a request may still be parked.
+// lateBy is how long after its deadline a request may still be parked. The purgatory
+// takes a deadline for its next full millisecond, which comes on top.
 const lateBy = time.Millisecond
 
 // waiting is what is parked here.
@@ -94,7 +95,7 @@ func (op *deleteOp) ready() bool  { return op.TryComplete() }
 // that is nearer when it asks; nobody wakes it for that.
 func (op *fetchOp) ready() bool {
 	bytes, told := int64(0), op.newsAt != partition.Never
-	if told && op.l.clock.Now() > op.newsAt.Add(newsWait+lateBy) {
+	if told && op.l.clock.Now() > op.newsAt.Add(newsWait+2*lateBy) {
 		return true
 	}
 	for i := range op.f.Parts {

@@ -73,6 +73,6 @@ func TestNewsThatNobodyIsToldAreNoticed(t *testing.T) {
 	c.timers = timerQueue{}
 	c.time.now = c.time.now.Add(newsWait + lateBy)
 	c.overdue(t, "")
-	c.time.now = c.time.now.Add(1)
+	c.time.now = c.time.now.Add(lateBy + 1)
 	c.overdue(t, "could be answered")
 }
