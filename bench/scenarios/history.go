@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -17,7 +18,11 @@ func commit(history string) string {
 		return "unknown"
 	}
 	id := strings.TrimSpace(string(out))
-	if changes, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)"+history).Output(); err != nil || len(changes) > 0 {
+	args := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	if filepath.IsLocal(history) { // git refuses to leave out what lies elsewhere
+		args = append(args, ":(exclude)"+history)
+	}
+	if changes, err := exec.Command("git", args...).Output(); err != nil || len(changes) > 0 {
 		id += "+"
 	}
 	return id

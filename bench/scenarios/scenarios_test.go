@@ -203,3 +203,12 @@ func TestFiguresOfSizesAreMetrics(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereTheHistoryLiesChangesNoCommit(t *testing.T) {
+	inside := commit("history.jsonl")
+	for _, elsewhere := range []string{filepath.Join(t.TempDir(), "history.jsonl"), ""} {
+		if got := commit(elsewhere); got != inside {
+			t.Errorf("with its history at %q, the commit is %q, not %q", elsewhere, got, inside)
+		}
+	}
+}
