@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
-	"github.com/tidemark-log/tidemark/internal/core/producers"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
@@ -97,10 +96,8 @@ func (c *produceCall) check(t *kmsg.ProduceRequestTopic, p *kmsg.ProduceRequestT
 		return
 	}
 	said.append = res.AppendTime
-	part.Hosted, part.Batch, part.Producer = h, res.Batch, producerOf(res.Header)
+	part.Hosted, part.Batch, part.Producer = h, res.Batch, res.Header.Producer()
 }
-
-func producerOf(h record.Header) producers.Batch { return h.Producer() }
 
 func (c *produceCall) place(t *kmsg.ProduceRequestTopic, partition int32) (*image.Topic, *Hosted, model.Error) {
 	if c.in.Version >= 13 {
@@ -114,8 +111,8 @@ func (c *produceCall) place(t *kmsg.ProduceRequestTopic, partition int32) (*imag
 // rules are what the topic and the version of the request allow.
 func (c *produceCall) rules(t *config.Topic) *record.CheckRules {
 	return &record.CheckRules{
-		MaxBytes: t.MaxMessageBytes, SegmentBytes: t.SegmentBytes, Compacted: t.CleanupCompact,
-		LogAppendTime: t.LogAppendTime,
+		MaxBytes: t.MaxMessageBytes, SegmentBytes: t.SegmentBytes, MaxRecord: t.MaxDecompressedBytes,
+		Compacted: t.CleanupCompact, LogAppendTime: t.LogAppendTime,
 		BeforeMax:     bound(t.TimestampBeforeMax), AfterMax: bound(t.TimestampAfterMax),
 		Codec: record.Codec(t.Codec), Level: level(t), NoZstd: c.in.Version < 7,
 	}

@@ -139,7 +139,7 @@ var topicMeanings = map[string]meaning{
 		func(t *Topic) *time.Duration { return &t.FlushInterval }),
 	"index.interval.bytes": topicNumber("About how many bytes of log lie between two entries of the offset index.",
 		func(t *Topic) *int32 { return &t.IndexInterval }),
-	"max.decompressed.message.bytes": topicNumber("The largest size to which one compressed batch may unfold when it is checked.",
+	"max.decompressed.message.bytes": topicNumber("The largest record that a compressed batch may unfold to, in bytes.",
 		func(t *Topic) *int32 { return &t.MaxDecompressedBytes }),
 	"max.message.bytes": topicNumber("The largest batch that is accepted, in bytes as stored.",
 		func(t *Topic) *int32 { return &t.MaxMessageBytes }),

@@ -12,6 +12,7 @@ import (
 type CheckRules struct {
 	MaxBytes     int32 // max.message.bytes, of the whole batch
 	SegmentBytes int32 // segment.bytes: a batch never spans segments
+	MaxRecord    int32 // max.decompressed.message.bytes, of a record in a packed batch
 	// Compacted: cleanup.policy contains compact, so every record needs a key.
 	Compacted bool
 	// LogAppendTime: message.timestamp.type=LogAppendTime.
@@ -45,10 +46,12 @@ type BadRecord struct {
 // what to append: the bytes that came, perhaps patched in place, or a new batch.
 type CheckResult struct {
 	Err     model.Error
-	Message string      // why, in words; empty with None
-	Bad     []BadRecord // the refused records, when the fault lies in some of them
-	Batch   []byte
-	Header  Header // of Batch
+	Message string // why, in words; empty with None
+	// Bad are the refused records, when the fault lies in some of them; the first
+	// maxBad of them.
+	Bad    []BadRecord
+	Batch  []byte
+	Header Header // of Batch
 	// AppendTime is what to answer as log append time; -1 with CreateTime.
 	AppendTime model.Millis
 }
@@ -134,8 +137,9 @@ type checker struct {
 	now   model.Millis
 
 	maxTimestamp model.Millis
-	renumber     bool // some offset delta is not the record's index
-	bad          []BadRecord
+	renumber     bool        // some offset delta is not the record's index
+	refused      int32       // records
+	bad          []BadRecord // the first of them
 	badTime      bool
 }
 
@@ -154,10 +158,10 @@ func (c *checker) records() CheckResult {
 	defer f.put()
 	src, err := f.open(c.h.Codec(), c.body())
 	if err != nil {
-		return refuse(model.ErrCorruptMessage, "the records cannot be unpacked: %v", err)
+		return unreadable(err)
 	}
 	s := scanners.Get().(*scan)
-	*s = scan{buf: s.buf[:0], src: src}
+	*s = scan{buf: s.buf[:0], src: src, most: int64(c.rules.MaxRecord)}
 	defer scanners.Put(s)
 	return c.scan(s)
 }
@@ -167,7 +171,7 @@ func (c *checker) scan(s *scan) CheckResult {
 	for i := range c.h.Count {
 		f, ok := s.next()
 		if s.err != nil {
-			return refuse(model.ErrCorruptMessage, "the records cannot be unpacked: %v", s.err)
+			return unreadable(s.err)
 		}
 		if !ok {
 			return refuse(model.ErrInvalidRecord, "record %d of %d is malformed", i, c.h.Count)
@@ -176,11 +180,19 @@ func (c *checker) scan(s *scan) CheckResult {
 	}
 	if !s.done() {
 		if s.err != nil {
-			return refuse(model.ErrCorruptMessage, "the records cannot be unpacked: %v", s.err)
+			return unreadable(s.err)
 		}
 		return refuse(model.ErrInvalidRecord, "bytes follow the last of %d records", c.h.Count)
 	}
 	return c.verdict()
+}
+
+// unreadable refuses a packed body for why it cannot be read.
+func unreadable(why error) CheckResult {
+	if why == errLarge {
+		return refuse(model.ErrInvalidRecord, "%v", why)
+	}
+	return refuse(model.ErrCorruptMessage, "the records cannot be unpacked: %v", why)
 }
 
 // record judges one record.
@@ -191,12 +203,21 @@ func (c *checker) record(i int32, f facts) {
 		c.renumber = true
 	}
 	if c.rules.Compacted && f.nullKey && !c.h.Control() {
-		c.bad = append(c.bad, BadRecord{i, "a record of a compacted topic needs a key"})
+		c.refuse(i, "a record of a compacted topic needs a key")
 		return
 	}
 	if !c.rules.LogAppendTime && !c.rules.Internal && t != -1 && c.outside(t) {
 		c.badTime = true
-		c.bad = append(c.bad, BadRecord{i, "the timestamp is too far from the broker's clock"})
+		c.refuse(i, "the timestamp is too far from the broker's clock")
+	}
+}
+
+// maxBad is how many refused records are named: a small batch may unpack to very many.
+const maxBad = 1000
+
+func (c *checker) refuse(i int32, why string) {
+	if c.refused++; len(c.bad) < maxBad {
+		c.bad = append(c.bad, BadRecord{i, why})
 	}
 }
 
@@ -212,14 +233,14 @@ func (c *checker) outside(t model.Millis) bool {
 }
 
 func (c *checker) verdict() CheckResult {
-	if len(c.bad) == 0 {
+	if c.refused == 0 {
 		return CheckResult{}
 	}
 	err := model.ErrInvalidRecord
 	if c.badTime {
 		err = model.ErrInvalidTimestamp
 	}
-	r := refuse(err, "%d of %d records are refused; record %d: %s", len(c.bad), c.h.Count, c.bad[0].Index, c.bad[0].Message)
+	r := refuse(err, "%d of %d records are refused; record %d: %s", c.refused, c.h.Count, c.bad[0].Index, c.bad[0].Message)
 	r.Bad = c.bad
 	return r
 }
@@ -284,17 +305,17 @@ func renumber(body []byte, count int32) ([]byte, error) {
 	out := make([]byte, 0, len(body)+len(body)/8)
 	var rec []byte
 	for i := range int64(count) {
-		size, n := binary.Varint(body)
+		size, n := varint(body)
 		if n <= 0 || size < 1 || size > int64(len(body)-n) {
 			return nil, errMalformed
 		}
 		old := body[n : n+int(size)]
 		body = body[n+int(size):]
-		_, tn := binary.Varint(old[1:])
+		_, tn := varlong(old[1:])
 		if tn <= 0 {
 			return nil, errMalformed
 		}
-		_, on := binary.Varint(old[1+tn:])
+		_, on := varint(old[1+tn:])
 		if on <= 0 {
 			return nil, errMalformed
 		}

@@ -42,10 +42,10 @@ func deflaterPool(c Codec, level int) *sync.Pool {
 // clampLevel keeps a level within what the codec knows, 0 for its default.
 func clampLevel(c Codec, level int) int {
 	switch {
-	case level == 0:
+	case level == 0, c == CodecGzip && level < 0: // gzip's own name of its default is -1
 		return 0
 	case c == CodecGzip:
-		return max(1, min(level, 9))
+		return min(level, 9)
 	case c == CodecLZ4:
 		return max(1, min(level, 9))
 	case c == CodecZstd:

@@ -22,12 +22,15 @@ const (
 	// snappyRatio bounds what a snappy block can unpack to: a copy of 64 bytes
 	// takes 3.
 	snappyRatio = 22
+	// keptBlock is the largest snappy block whose memory is kept for the next one.
+	keptBlock = 1 << 20
 )
 
 var (
 	errCodec    = errors.New("unknown compression codec")
 	errTooLarge = errors.New("batch unpacks to more than is allowed")
 	errSnappy   = errors.New("malformed snappy block")
+	errLZ4      = errors.New("no lz4 frame of independent blocks")
 )
 
 // inflater unpacks batch bodies; it keeps its decoders between batches.
@@ -55,6 +58,11 @@ func (f *inflater) open(c Codec, body []byte) (io.Reader, error) {
 		f.snap.reset(body)
 		return &f.snap, nil
 	case CodecLZ4:
+		frame := lz4Frame(body)
+		if frame == nil {
+			return nil, errLZ4
+		}
+		f.src.Reset(frame)
 		if f.lz == nil {
 			f.lz = lz4.NewReader(&f.src)
 		} else {
@@ -83,6 +91,9 @@ func (f *inflater) openGzip() (io.Reader, error) {
 func (f *inflater) put() {
 	f.src.Reset(nil)
 	f.snap.reset(nil)
+	if cap(f.snap.block) > keptBlock {
+		f.snap.block = nil
+	}
 	f.closeZstd()
 	inflaters.Put(f)
 }
@@ -142,12 +153,88 @@ func (s *snappyReader) next() error {
 	if err != nil {
 		return err
 	}
-	if size > snappyRatio*len(src) {
+	if size > snappyRatio*len(src) || !standardSnappy(src) {
 		return errSnappy
+	}
+	if size > maxHeld {
+		return errTooLarge
 	}
 	s.block, err = snappy.Decode(s.block[:cap(s.block)], src)
 	s.pos = 0
 	return err
+}
+
+// standardSnappy reports whether a block does without what its decoder knows beyond
+// snappy: repeated offsets, which are copies from offset 0. Other clients do not.
+func standardSnappy(block []byte) bool {
+	_, n := binary.Uvarint(block) // the length
+	for at := max(0, n); at < len(block); {
+		tag := block[at]
+		switch tag & 3 {
+		case 0:
+			size, more := int(tag>>2), 0
+			if size >= 60 {
+				more = size - 59
+				if at+more >= len(block) {
+					return false
+				}
+				size = 0
+				for i := more; i > 0; i-- {
+					size = size<<8 | int(block[at+i])
+				}
+			}
+			at += 1 + more + size + 1
+		case 1:
+			if tag>>5 == 0 && at+1 < len(block) && block[at+1] == 0 {
+				return false
+			}
+			at += 2
+		case 2:
+			at += 3
+		case 3:
+			at += 5
+		}
+	}
+	return true
+}
+
+// What an lz4 frame begins with, and its flags.
+const (
+	lz4Magic       = 0x184d2204
+	lz4Header      = 7 // magic, flags, block size, checksum of the header
+	lz4Flags       = 0b11_10_00_11
+	lz4Wanted      = 0b01_10_00_00 // version 1, independent blocks, nothing reserved, no dictionary
+	lz4BlockSum    = 1 << 4
+	lz4ContentSize = 1 << 3
+	lz4ContentSum  = 1 << 2
+	lz4Stored      = 1 << 31 // of a block's size: it is not packed
+)
+
+// lz4Frame returns the one frame that body begins with, as far as it came; nil when it
+// is none that Kafka reads. What follows the frame Kafka does not look at.
+func lz4Frame(body []byte) []byte {
+	if len(body) < lz4Header || binary.LittleEndian.Uint32(body) != lz4Magic || body[4]&lz4Flags != lz4Wanted {
+		return nil
+	}
+	flags, at := body[4], lz4Header
+	if flags&lz4ContentSize != 0 {
+		at += 8
+	}
+	for at+4 <= len(body) {
+		size := int(binary.LittleEndian.Uint32(body[at:]) &^ lz4Stored)
+		at += 4
+		if size == 0 { // the end, and a checksum of all if there is one
+			if flags&lz4ContentSum != 0 {
+				at += 4
+			}
+			return body[:min(len(body), at)]
+		}
+		at += size
+		if flags&lz4BlockSum != 0 {
+			at += 4
+		}
+	}
+	return body
 }
 
 // inflate unpacks a body into memory, at most maxHeld bytes of it.

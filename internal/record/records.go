@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -58,12 +57,12 @@ func Records(batch []byte, fn func(*Record) bool) error {
 
 // decode reads the record at the front of body and returns what follows it.
 func decode(r *Record, h *Header, body []byte) ([]byte, bool) {
-	size, n := binary.Varint(body)
+	size, n := varint(body)
 	if n <= 0 || size < 1 || size > int64(len(body)-n) {
 		return nil, false
 	}
 	d := decoder{b: body[n+1 : n+int(size)], ok: true} // the attributes byte says nothing
-	timestampDelta := d.varint()
+	timestampDelta := d.number(varlong)
 	offsetDelta := d.varint()
 	r.Key = d.blob()
 	r.Value = d.blob()
@@ -89,8 +88,10 @@ type decoder struct {
 	ok bool
 }
 
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
+func (d *decoder) varint() int64 { return d.number(varint) }
+
+func (d *decoder) number(read func([]byte) (int64, int)) int64 {
+	v, n := read(d.b)
 	if n <= 0 {
 		d.ok, d.b = false, nil
 		return 0

@@ -9,6 +9,7 @@ import (
 var (
 	errMalformed = errors.New("malformed record")
 	errTrailing  = errors.New("bytes follow the last record")
+	errLarge     = errors.New("a record unpacks to more than max.decompressed.message.bytes")
 )
 
 // scanBuffer is how much of a packed body is held at a time.
@@ -20,6 +21,7 @@ type scan struct {
 	buf   []byte
 	pos   int
 	src   io.Reader
+	most  int64 // bytes of a record; 0: no limit
 	total int64 // bytes of the body before buf
 	err   error
 }
@@ -73,18 +75,27 @@ func (s *scan) skip(n int64) bool {
 	return true
 }
 
-// varint reads a zigzag number of at most 10 bytes.
+// varint reads a number of 32 bits, varlong one of 64.
 func (s *scan) varint() (int64, bool) {
-	var u uint64
-	for shift := uint(0); shift < 70; shift += 7 {
+	u, ok := s.uvarint(maxVarint)
+	return zigzag32(u), ok
+}
+
+func (s *scan) varlong() (int64, bool) {
+	u, ok := s.uvarint(maxVarlong)
+	return zigzag(u), ok
+}
+
+func (s *scan) uvarint(most int) (u uint64, ok bool) {
+	for i := range most {
 		if s.pos == len(s.buf) && !s.more() {
 			return 0, false
 		}
 		b := s.buf[s.pos]
 		s.pos++
-		u |= uint64(b&0x7f) << shift
+		u |= uint64(b&0x7f) << (7 * i)
 		if b < 0x80 {
-			return int64(u>>1) ^ -int64(u&1), true
+			return u, true
 		}
 	}
 	return 0, false
@@ -100,9 +111,11 @@ type facts struct {
 // next reads one record up to its end. It reports false when the record is
 // malformed or the body cannot be unpacked.
 func (s *scan) next() (facts, bool) {
-	if f, end := plain(s.buf, s.pos); end > 0 {
-		s.pos = end
-		return f, true
+	if s.most == 0 || s.most >= maxPlain {
+		if f, end := plain(s.buf, s.pos); end > 0 {
+			s.pos = end
+			return f, true
+		}
 	}
 	return s.full()
 }
@@ -114,11 +127,15 @@ func (s *scan) full() (facts, bool) {
 	if !ok || size < 0 {
 		return f, false
 	}
+	if s.most > 0 && size > s.most {
+		s.err = errLarge
+		return f, false
+	}
 	end := s.at() + size
 	if !s.skip(1) { // attributes: none are defined
 		return f, false
 	}
-	if f.timestampDelta, ok = s.varint(); !ok {
+	if f.timestampDelta, ok = s.varlong(); !ok {
 		return f, false
 	}
 	if f.offsetDelta, ok = s.varint(); !ok {
@@ -134,6 +151,9 @@ func (s *scan) full() (facts, bool) {
 	}
 	return f, s.headers(end) && s.at() == end
 }
+
+// maxPlain is beyond the size of any record that plain reads.
+const maxPlain = 1 << 13
 
 // plain is next for a record as most are: all of it in buf from at on, its numbers of
 // one or two bytes, without headers. It returns where the record ends; 0 leaves it to
@@ -170,14 +190,13 @@ func brief(buf []byte, at int) (int64, int) {
 	}
 	u := uint64(buf[at])
 	if u < 0x80 {
-		return int64(u>>1) ^ -int64(u&1), at + 1
+		return zigzag(u), at + 1
 	}
 	more := uint64(buf[at+1])
 	if more >= 0x80 {
 		return 0, 0
 	}
-	u = u&0x7f | more<<7
-	return int64(u>>1) ^ -int64(u&1), at + 2
+	return zigzag(u&0x7f | more<<7), at + 2
 }
 
 // blob skips a length and that many bytes; -1 means null.

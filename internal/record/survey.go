@@ -53,15 +53,22 @@ func (s *Survey) Extend(buf []byte) bool {
 	return came == s.to
 }
 
-// look goes on to the last whole record of the body.
+// look goes on to the last whole record of the body, and to the first malformed one.
 func (s *Survey) look(body []byte) {
 	s.scan.buf = body
-	for s.seen < s.h.Count {
-		at := s.scan.pos
-		f, ok := s.scan.next()
-		if !ok {
-			s.scan.pos = at // the rest may come
-			break
+	for s.walk && s.seen < s.h.Count {
+		f, end := plain(body, s.scan.pos)
+		switch {
+		case end > 0:
+			s.scan.pos = end
+		case cutShort(body[s.scan.pos:]): // the rest may come; it is walked once
+			s.scan.buf = nil
+			return
+		default:
+			if f, s.walk = s.scan.full(); !s.walk {
+				s.scan.buf = nil
+				return
+			}
 		}
 		if t := s.h.BaseTimestamp + model.Millis(f.timestampDelta); t != -1 {
 			s.low, s.high = min(s.low, t), max(s.high, t)
@@ -71,6 +78,12 @@ func (s *Survey) look(body []byte) {
 		s.seen++
 	}
 	s.scan.buf = nil
+}
+
+// cutShort reports whether the record at the front of b goes on behind b.
+func cutShort(b []byte) bool {
+	size, n := varint(b)
+	return n == 0 || n > 0 && size > int64(len(b)-n)
 }
 
 // of reports whether s is a whole survey of data.
