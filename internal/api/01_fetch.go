@@ -342,11 +342,15 @@ func (c *fetchCall) read(p *FetchPart, out *wire.FetchPartition, left int64, fir
 		s.Release()
 		return false
 	}
+	if p.Request.Committed {
+		if err := aborted(p, out, s.Next); err != nil {
+			s.Release()
+			*out = wire.NewFetchPartition(out.Partition, readError(err))
+			return false
+		}
+	}
 	c.d.count(p.Request.Replica, s.Len)
 	out.Records = wire.Records{File: s.File, Off: s.Pos, Len: s.Len, Release: s.Release}
-	if p.Request.Committed {
-		c.aborted(p, out, s.Next)
-	}
 	return true
 }
 
@@ -364,15 +368,14 @@ func readError(err error) model.Error {
 	return model.ErrKafkaStorageError
 }
 
-// aborted lists the aborted transactions that overlap what is returned (R9.1).
-func (c *fetchCall) aborted(p *FetchPart, out *wire.FetchPartition, next model.Offset) {
+// aborted lists the aborted transactions that overlap what is returned (R9.1). Records
+// without it would be taken for committed.
+func aborted(p *FetchPart, out *wire.FetchPartition, next model.Offset) error {
 	txns, err := p.Hosted.Log.Aborted(p.Reply.From, next)
-	if err != nil {
-		return
-	}
 	for _, t := range txns {
 		out.Aborted = append(out.Aborted, wire.AbortedTxn{Producer: t.ID, First: t.First})
 	}
+	return err
 }
 
 // answer ends the session's turn and keeps the partitions that belong into it.

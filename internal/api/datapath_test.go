@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,11 +250,12 @@ func TestANameMeansTheTopicThatHasItNow(t *testing.T) {
 	}
 }
 
-// brittle is a log of 50 records on a disk that fails to read once broken is set.
-func brittle(t *testing.T) (h *Hosted, broken *bool) {
+// brittle is a log of 50 records on a disk that fails to read files of a kind once broken
+// is set.
+func brittle(t *testing.T, kind string) (h *Hosted, broken *bool) {
 	broken = new(bool)
 	fs := vfs.Faulty(vfs.NewMem(), func(op vfs.Op) error {
-		if *broken && op.Kind == vfs.OpRead {
+		if *broken && op.Kind == vfs.OpRead && strings.HasSuffix(op.Path, kind) {
 			return errors.New("the disk is broken")
 		}
 		return nil
@@ -277,7 +279,7 @@ func brittle(t *testing.T) (h *Hosted, broken *bool) {
 }
 
 func TestAReadThatFailsSaysWhy(t *testing.T) {
-	h, broken := brittle(t)
+	h, broken := brittle(t, ".log")
 	read := func(from model.Offset, generation uint64, want model.Error) {
 		t.Helper()
 		p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000}, Reply: partition.Reply{From: from, Limit: from + 1, Generation: generation}}
@@ -295,4 +297,33 @@ func TestAReadThatFailsSaysWhy(t *testing.T) {
 	read(51, 2, model.ErrNotLeaderOrFollower) // out of range meanwhile
 	*broken = true
 	read(20, 2, model.ErrKafkaStorageError)
+}
+
+// Records without the list of what was aborted among them would be taken for committed.
+func TestRecordsAreNotSentWithoutTheListOfWhatWasAborted(t *testing.T) {
+	h, broken := brittle(t, ".txnindex")
+	opts := record.PlainOptions()
+	opts.Transactional, opts.ProducerID, opts.ProducerEpoch, opts.BaseSequence = true, 7, 0, 0
+	marker := record.Marker{Producer: 7}.Batch(51, 0, wall)
+	for i, b := range [][]byte{batchOf(opts, 10), marker} {
+		if _, err := h.Log.Append(wall, storage.AppendBatch{Bytes: b, Stamp: true, Base: model.Offset(50 + i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (wire.FetchPartition, bool) {
+		p := &FetchPart{Hosted: h, Request: partition.FetchRequest{MaxBytes: 1000, Committed: true}, Reply: partition.Reply{From: 50, Limit: 52}}
+		out := wire.NewFetchPartition(3, model.None)
+		has := (&fetchCall{d: &DataPath{}}).read(p, &out, 1000, true)
+		if out.Records.Release != nil {
+			out.Records.Release()
+		}
+		return out, has
+	}
+	if out, has := read(); !has || len(out.Aborted) != 1 || out.Aborted[0].First != 50 {
+		t.Errorf("%v, aborted: %v", has, out.Aborted)
+	}
+	*broken = true
+	if out, has := read(); has || out.Err != model.ErrKafkaStorageError || out.Records.Len != 0 || len(out.Aborted) > 0 {
+		t.Errorf("with an index that cannot be read: %v, records %v of %d bytes", out.Err, has, out.Records.Len)
+	}
 }
