@@ -102,12 +102,16 @@ func (a *applier) collect(d *image.Delta, c *replicas.Change) error {
 // changed for the broker.
 func (a *applier) configure(d *image.Delta, c *replicas.Change) {
 	topics := map[string]bool{}
-	all := false
+	all := false // for the broker's configs are the defaults of its topics
 	for i := range d.Configs {
-		topics[d.Configs[i].Name] = d.Configs[i].Resource == metalog.ResourceTopic
-		all = all || d.Configs[i].Resource != metalog.ResourceTopic
+		switch name := d.Configs[i].Name; d.Configs[i].Resource {
+		case metalog.ResourceTopic:
+			topics[name] = true
+		case metalog.ResourceBroker:
+			all = all || name == "" || name == fmt.Sprint(int32(a.id))
+		}
 	}
-	if len(d.Configs) == 0 {
+	if !all && len(topics) == 0 {
 		return
 	}
 	if all {

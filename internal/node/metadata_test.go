@@ -217,19 +217,55 @@ func TestNothingIsHostedBeforeTheMetadataHasPassedTheRegistration(t *testing.T) 
 	})
 }
 
+// A broker's configs are the defaults of its topics; those of other brokers, of groups
+// and of clients are not its concern.
+func TestConfigsConcernTheReplicasThatTheyAreAbout(t *testing.T) {
+	for _, c := range []struct {
+		kind    int8
+		name    string
+		logs    int
+		fetches bool
+	}{
+		{metalog.ResourceTopic, "orders", 1, false},
+		{metalog.ResourceTopic, "gone", 0, false},
+		{metalog.ResourceBroker, "", 2, true},
+		{metalog.ResourceBroker, "1", 2, true},
+		{metalog.ResourceBroker, "2", 0, false},
+		{metalog.ResourceGroup, "1", 0, false},
+		{metalog.ResourceClientMetrics, "1", 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := host(t)
+			h.become(append(topic("orders", 1, 1), topic("returns", 2, 1)...)...)
+			value := "2"
+			before := h.img.Load()
+			after := before.Apply([]metalog.Record{&metalog.Config{ResourceType: c.kind, ResourceName: c.name, Name: "num.replica.fetchers", Value: &value}}, before.End()+1, 1)
+			var change replicas.Change
+			h.configure(image.Diff(before, after), &change)
+			if len(change.Configured) != c.logs || change.Lanes > 0 != c.fetches {
+				t.Errorf("a config of %d %q reconfigures %d logs and sets %d fetchers", c.kind, c.name, len(change.Configured), change.Lanes)
+			}
+		})
+	}
+}
+
 func TestMoreFetchersComeWhileABrokerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host(t)
 		h.become(append(topic("orders", 1, 2, 1), topic("returns", 2, 2, 1)...)...)
-		synctest.Wait()
-		if n := h.dials.Load(); n != 1 {
-			t.Errorf("%d connections to a leader by default", n)
+		tries := func() int32 { // of connections to the leader, a second apart each
+			time.Sleep(10 * time.Second)
+			before := h.dials.Load()
+			time.Sleep(time.Minute)
+			return h.dials.Load() - before
+		}
+		if n := tries(); n != 60 {
+			t.Errorf("%d tries in a minute with one connection to a leader", n)
 		}
 		two := "2"
 		h.become(&metalog.Config{ResourceType: metalog.ResourceBroker, ResourceName: "1", Name: "num.replica.fetchers", Value: &two})
-		synctest.Wait()
-		if n := h.dials.Load(); n != 2 {
-			t.Errorf("%d connections after num.replica.fetchers=2", n)
+		if n := tries(); n != 120 {
+			t.Errorf("%d tries in a minute after num.replica.fetchers=2", n)
 		}
 	})
 }

@@ -14,8 +14,9 @@ import (
 // hold enough bytes, when one of them has something that cannot wait, or when
 // its time is up (R3.16, R3.17).
 type fetchOp struct {
-	f     *api.Fetch
+	f     *api.Fetch // until it is completed
 	l     *Loop
+	from  model.BrokerID // whose it is; NoBroker for a consumer
 	bytes int64
 	now   bool
 	// newsAt is when the follower could first be told of a HW, and nothing else;
@@ -44,7 +45,7 @@ const newsWait = 5 * time.Millisecond
 
 // Fetch posts a fetch request (Walk 2).
 func (l *Loop) Fetch(f *api.Fetch) {
-	if !l.inbox.Post(&fetchOp{f: f, l: l, newsAt: partition.Never}) {
+	if !l.inbox.Post(&fetchOp{f: f, l: l, from: f.Replica, newsAt: partition.Never}) {
 		for i := range f.Parts {
 			f.Parts[i].Refuse(model.ErrNotLeaderOrFollower)
 		}
@@ -64,18 +65,18 @@ func (op *fetchOp) turn(l *Loop) {
 		}
 		r := p.Hosted.Owner.(*replica)
 		p.Request.Retry, p.Request.Answering = false, false
-		if op.f.Replica >= 0 && !p.Request.Pos.Known() {
+		if op.from >= 0 && !p.Request.Pos.Known() {
 			p.Request.Pos = r.ends.of(p.Request.Offset)
 		}
-		l.hearBefore(r, op.f.Replica)
+		l.hearBefore(r, op.from)
 		op.take(p, l.step(r, &p.Request))
-		if op.f.Replica >= 0 {
-			l.heardFrom(op.f.Replica, r)
+		if op.from >= 0 {
+			l.heardFrom(op.from, r)
 		}
 	}
 	wait := op.f.MaxWait
-	if op.f.Replica >= 0 && len(l.expected[op.f.Replica]) > 0 {
-		wait = min(wait, l.expectedWait(op.f.Replica))
+	if op.from >= 0 && len(l.expected[op.from]) > 0 {
+		wait = min(wait, l.expectedWait(op.from))
 	}
 	if op.newsAt != partition.Never {
 		wait = min(wait, newsWait)
@@ -95,7 +96,7 @@ func (op *fetchOp) park(wait time.Duration) {
 	for i := range op.f.Parts {
 		l.keys = append(l.keys, op.f.Parts[i].Hosted.Owner.(*replica))
 	}
-	if op.f.Replica >= 0 {
+	if op.from >= 0 {
 		l.parkFollower(op)
 	}
 	if op.s != nil {
@@ -113,10 +114,10 @@ func (op *fetchOp) empty() bool {
 
 // parkFollower remembers a follower's request, so that hurry can find it.
 func (l *Loop) parkFollower(op *fetchOp) {
-	m := l.parked[op.f.Replica]
+	m := l.parked[op.from]
 	if m == nil {
 		m = map[uint64]*fetchOp{}
-		l.parked[op.f.Replica] = m
+		l.parked[op.from] = m
 	}
 	l.parkings++
 	op.parking = l.parkings
@@ -160,9 +161,10 @@ func (op *fetchOp) take(p *api.FetchPart, rd partition.Ready) {
 	}
 }
 
-// tellNews answers a request that waited for records long enough.
+// tellNews answers a request that waited for records long enough. It may have been
+// completed before.
 func (op *fetchOp) tellNews() {
-	if l := op.l; l.parked[op.f.Replica][op.parking] == op {
+	if l := op.l; l.parked[op.from][op.parking] == op {
 		op.now = true
 		l.wakes = append(l.wakes, pendingWake{op.key(), partition.WakeFetch})
 	}
@@ -203,8 +205,8 @@ func (op *fetchOp) Expire() {}
 // Complete reads all partitions once more, so that the answer is one cut of
 // now, and gives the request back.
 func (op *fetchOp) Complete() {
-	if op.f.Replica >= 0 {
-		delete(op.l.parked[op.f.Replica], op.parking)
+	if op.from >= 0 {
+		delete(op.l.parked[op.from], op.parking)
 	}
 	for i := range op.f.Parts {
 		if p := &op.f.Parts[i]; p.Hosted != nil {

@@ -27,8 +27,8 @@ const (
 // doubles up to replica.fetch.backoff.ms.
 const firstRedial = 20 * time.Millisecond
 
-// fetcher carries the fetch requests to one peer: it owns the connection and
-// the numbers of the fetch session (KIP-227). What is asked for comes from the
+// fetcher carries the fetch requests over one lane to a peer: it owns the connection
+// and the numbers of the fetch session (KIP-227). What is asked for comes from the
 // replicas loop, what came back goes there.
 type fetcher struct {
 	id    model.BrokerID
@@ -112,7 +112,7 @@ func (f *fetcher) next(ctx context.Context, waiter *task.Waiter) (fetchPlan, boo
 // the next try.
 func (f *fetcher) lost(err error) {
 	if !f.refusedBefore {
-		f.log.Info("fetch from leader failed", "leader", f.s.leader, "error", err)
+		f.log.Info("fetch from leader failed", "leader", f.s.leader, "fetcher", f.s.n, "error", err)
 	}
 	f.refusedBefore = true
 	if f.client != nil {
@@ -125,12 +125,8 @@ func (f *fetcher) lost(err error) {
 
 // Turn sends one request and brings its answer to the loop (Walk 2).
 func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
-	if f.client == nil {
-		c, err := f.dial(ctx, f.s.leader)
-		if err != nil {
-			return err
-		}
-		f.client = c
+	if err := f.connect(ctx, plan.full); err != nil {
+		return err
 	}
 	ctx, cancel := f.rt.WithTimeout(ctx, f.cfg.Limit)
 	defer cancel()
@@ -162,6 +158,19 @@ func (f *fetcher) Turn(ctx context.Context, plan fetchPlan) error {
 		frame.Release()
 	}
 	return nil
+}
+
+// connect dials, unless there is a connection. One that ended while there was nothing to
+// fetch is replaced: the plan that begins a session may go over any.
+func (f *fetcher) connect(ctx context.Context, full bool) (err error) {
+	if f.client != nil && full && f.client.Err() != nil {
+		f.client.Close()
+		f.client = nil
+	}
+	if f.client == nil {
+		f.client, err = f.dial(ctx, f.s.leader)
+	}
+	return err
 }
 
 // refused takes an error for the whole request. A session that the leader lost

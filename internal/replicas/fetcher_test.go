@@ -96,6 +96,23 @@ func (f *fetching) got(t *testing.T) *fetched {
 	return e
 }
 
+func TestAConnectionThatEndedWhileNothingWasFetchedCostsNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFetching(t)
+		f.wants(t, true)
+		f.s.plans.Post(planOf(true, 0))
+		f.got(t)
+		f.wants(t, true)
+		time.Sleep(time.Hour) // far beyond what a leader lets a connection idle
+		began := time.Now()
+		f.s.plans.Post(planOf(true, 0))
+		f.got(t)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the fetch waited %v before it dialled", waited)
+		}
+	})
+}
+
 // planOf asks for a partition from an offset on.
 func planOf(full bool, offset model.Offset) fetchPlan {
 	return fetchPlan{full: full, parts: []planPart{{tp: model.TopicPartition{Topic: "a"}, id: idOf(1), pos: partition.FetchPosition{Offset: offset}}}}

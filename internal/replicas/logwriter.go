@@ -76,7 +76,7 @@ type logWriter struct {
 	rt    *task.Runtime
 	inbox *task.Queue[job]
 	clock Clock
-	tell  func(reports)
+	tell  func(event)
 	fail  func(error)
 	meter Meter // nil counts nothing
 	done  *task.Signal
@@ -93,7 +93,7 @@ type appendGroup struct {
 	batches []storage.AppendBatch
 }
 
-func newLogWriter(rt *task.Runtime, clock Clock, tell func(reports), fail func(error)) *logWriter {
+func newLogWriter(rt *task.Runtime, clock Clock, tell func(event), fail func(error)) *logWriter {
 	return &logWriter{rt: rt, inbox: task.NewQueue[job](rt), clock: clock, tell: tell, fail: fail,
 		done: rt.NewSignal(), byLog: map[*replica]*appendGroup{}}
 }
@@ -117,7 +117,10 @@ func (w *logWriter) do(f func() error) error {
 // run is the writer's task. It ends when the inbox is closed and empty, or
 // with the first failed write: nothing is retried into silence (R8.23).
 func (w *logWriter) run() {
-	defer w.done.Close()
+	defer func() {
+		w.done.Close()
+		w.tell(writerEnded{})
+	}()
 	waiter := w.rt.NewWaiter()
 	var batch []job
 	for {
@@ -156,7 +159,7 @@ func (w *logWriter) Turn(batch []job) error {
 		return err
 	}
 	if len(w.out) > 0 {
-		w.tell(slices.Clone(w.out))
+		w.tell(reports(slices.Clone(w.out)))
 		clear(w.out)
 		w.out = w.out[:0]
 	}
@@ -296,8 +299,9 @@ func (rs reports) turn(l *Loop) {
 	}
 }
 
-// offline is the event of a log directory that failed: nothing more is written
-// to it, so every replica stops and what waits for it is answered (R8.23).
+// offline is the event of a log directory that failed: every replica stops and what
+// waits for it is answered (R8.23). The log writer may be in the middle of a write, or
+// of a disk that hangs: what it reads from is answered and given back when it ended.
 type offline struct{}
 
 func (offline) turn(l *Loop) {
@@ -310,6 +314,19 @@ func (offline) turn(l *Loop) {
 func (l *Loop) goOffline(r *replica) {
 	l.step(r, &partition.Stop{Err: model.ErrKafkaStorageError})
 	l.release(r)
+}
+
+// writerEnded is the event of a log writer that will not touch a byte any more.
+type writerEnded struct{}
+
+func (writerEnded) turn(l *Loop) {
+	for _, r := range l.ordered {
+		l.abandon(r)
+	}
+}
+
+// abandon answers what was on its way to a log that takes nothing any more.
+func (l *Loop) abandon(r *replica) {
 	appending := r.appending
 	r.appending = nil
 	for _, a := range appending {

@@ -184,7 +184,7 @@ func newLoop(o Options) (*Loop, error) {
 		sources: map[lane]*source{}, lanes: max(1, o.Fetch.Lanes), expected: map[model.BrokerID]map[*replica]model.Time{},
 		parked: map[model.BrokerID]map[uint64]*fetchOp{},
 	}
-	l.writer = newLogWriter(rt, o.Clock, func(rs reports) { l.inbox.Post(rs) }, func(err error) {
+	l.writer = newLogWriter(rt, o.Clock, func(e event) { l.inbox.Post(e) }, func(err error) {
 		l.GoOffline()
 		o.Fail(err)
 	})
@@ -202,8 +202,11 @@ func newLoop(o Options) (*Loop, error) {
 }
 
 // GoOffline answers everything with KAFKA_STORAGE_ERROR from here on: the log
-// directory failed.
-func (l *Loop) GoOffline() { l.inbox.Post(offline{}) }
+// directory failed. The log writer ends behind what it was ordered before.
+func (l *Loop) GoOffline() {
+	l.inbox.Post(offline{})
+	l.writer.inbox.Close()
+}
 
 // StopFetching ends what the loop asks of other nodes.
 func (l *Loop) StopFetching() {

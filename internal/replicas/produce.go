@@ -16,7 +16,6 @@ type produceOp struct {
 	deadline model.Time
 	storing  int // parts whose bytes the log writer may still need
 	waits    []partition.ProduceWait
-	stored   bool
 }
 
 // Produce posts a produce request (Walk 1).
@@ -131,7 +130,6 @@ func (l *Loop) partStored(op *produceOp) {
 	if op.storing--; op.storing > 0 {
 		return
 	}
-	op.stored = true
 	op.w.Stored()
 	if op.w.Acks != -1 {
 		op.Complete()

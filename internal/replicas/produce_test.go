@@ -164,6 +164,12 @@ func TestABrokenDiskAnswersWhatWaitsForIt(t *testing.T) {
 		t.Fatal("the log writer writes to a broken disk")
 	}
 	c.turn(offline{})
+	for _, p := range []*asked{inFlight, both} {
+		if p.stored != 0 || p.done != 0 {
+			t.Error("bytes were given back that the log writer may still write from")
+		}
+	}
+	c.turn(writerEnded{})
 	waiting.answers(t, 1, model.ErrKafkaStorageError)
 	held.answers(t, 1, model.ErrKafkaStorageError)
 	inFlight.answers(t, 1, model.ErrKafkaStorageError)

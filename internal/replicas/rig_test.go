@@ -23,9 +23,9 @@ type crank struct {
 	t      *testing.T
 	time   *stoppedClock
 	dir    *storage.Dir
-	told   []reports // what the log writer has to tell the loop
-	writes int       // writes to log segments
-	broken bool      // writes to log segments fail
+	told   []event // what the log writer has to tell the loop
+	writes int     // writes to log segments
+	broken bool    // writes to log segments fail
 }
 
 var errDisk = errors.New("the disk is broken")
@@ -57,7 +57,7 @@ func newCrank(t *testing.T) *crank {
 		t.Fatal(err)
 	}
 	l.startFn = func(*source) {}
-	l.writer.tell = func(rs reports) { c.told = append(c.told, rs) }
+	l.writer.tell = func(e event) { c.told = append(c.told, e) }
 	l.peers = partition.Peers{1: {Epoch: 10}, 2: {Epoch: 20}, 3: {Epoch: 30}}
 	c.Loop = l
 	return c

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -38,6 +39,7 @@ type source struct {
 	full    bool       // the next plan names everything: there is no session
 	flying  int        // replicas with appends or truncations of the last response in flight
 	queued  bool       // listed in Loop.planning
+	crowded bool       // some members may belong to another lane since the last spread
 	plans   *task.Queue[fetchPlan]
 }
 
@@ -78,15 +80,34 @@ func (l *Loop) fetchFrom(r *replica, leader model.BrokerID) {
 }
 
 // spread makes each peer have so many lanes from now on. A replica whose lane is
-// another one by that is fetched there; lanes that nobody uses any more idle.
+// another one by that is fetched there, at the latest when its lane's request is
+// answered; lanes that nobody uses any more idle.
 func (l *Loop) spread(lanes int) {
 	if lanes == l.lanes {
 		return
 	}
 	l.lanes = lanes
 	for _, r := range l.ordered {
-		s := r.source
-		if s == nil || l.laneTo(s.leader, r) == s.lane {
+		if s := r.source; s != nil {
+			s.crowded = true
+		}
+	}
+	for _, r := range l.ordered {
+		if s := r.source; s != nil && s.wanting {
+			l.thin(s)
+		}
+	}
+}
+
+// thin moves the members that belong to another lane. Nothing may be under way: the
+// leader takes for told what an answer says, and would not say it again.
+func (l *Loop) thin(s *source) {
+	if !s.crowded {
+		return
+	}
+	s.crowded = false
+	for _, r := range slices.SortedFunc(maps.Keys(s.members), compareReplicas) {
+		if l.laneTo(s.leader, r) == s.lane {
 			continue
 		}
 		asking := r.asking
@@ -233,6 +254,7 @@ type wantPlan struct {
 func (e wantPlan) turn(l *Loop) {
 	e.s.wanting = true
 	e.s.full = e.s.full || e.full
+	l.thin(e.s)
 	l.plan(e.s)
 }
 

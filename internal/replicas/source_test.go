@@ -68,8 +68,8 @@ func (c *crank) remade(r *replica) *replica {
 
 func TestLanesShareWhatALeaderLeads(t *testing.T) {
 	c := newCrank(t)
+	c.lanes = 2
 	a, b := c.followed(0), c.followed(1)
-	c.turn(call((&Change{Lanes: 2}).turn))
 	lanes := []*source{a.source, b.source}
 	if lanes[0] == lanes[1] || lanes[0].leader != 2 || lanes[1].leader != 2 {
 		t.Fatalf("two neighbours are fetched over %v and %v", lanes[0].lane, lanes[1].lane)
@@ -89,43 +89,94 @@ func TestLanesShareWhatALeaderLeads(t *testing.T) {
 	}
 }
 
+// laneAbout is what a lane is about, and what its replica is asked for after it.
+type laneAbout struct {
+	before func(c *crank, r *replica)
+	stays  bool // until the answer comes
+	asks   string
+	offset model.Offset
+}
+
 // Whatever a lane was about when the number of lanes changed is done in the end, and
-// done once.
+// done once. A request is answered first: its leader takes for told what it says.
 func TestWhatALaneWasAboutIsGoneOnWith(t *testing.T) {
-	records := func(c *crank, r *replica) { c.turn(answerOf(r.source, batchesFor(r, 3))) }
-	about := map[string]struct {
-		before func(c *crank, r *replica)
-		asks   string
-		offset model.Offset
-	}{
-		"nothing":             {func(c *crank, r *replica) {}, "", 0},
-		"a request":           {func(c *crank, r *replica) { c.wish(r.source, true) }, "", 0},
-		"bytes to be written": {func(c *crank, r *replica) { c.wish(r.source, true); records(c, r) }, "", 3},
-		"a question":          {func(c *crank, r *replica) { outOfRange(c, r.source, r) }, "a", 0},
+	for name, was := range map[string]laneAbout{
+		"nothing":             {func(c *crank, r *replica) {}, true, "", 0},
+		"waiting for work":    {func(c *crank, r *replica) { c.wish(r.source, true); c.records(r); c.settle(); r.source.wanting = true }, false, "", 3},
+		"a request":           {func(c *crank, r *replica) { c.wish(r.source, true) }, true, "", 1},
+		"bytes to be written": {func(c *crank, r *replica) { c.wish(r.source, true); c.records(r) }, true, "", 3},
+		"a question":          {func(c *crank, r *replica) { outOfRange(c, r.source, r) }, true, "a", 0},
 		"a pause": {func(c *crank, r *replica) {
 			c.wish(r.source, true)
 			c.turn(answerOf(r.source, errorFor(r, model.ErrNotLeaderOrFollower)))
-		}, "", 0},
-	}
-	for name, was := range about {
+		}, true, "", 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCrank(t)
+			c.lanes = 2
 			r := c.followed(0)
-			c.turn(call((&Change{Lanes: 2}).turn))
 			was.before(c, r)
-			old, late := r.source, batchesFor(r, 1)
-			for lanes := 3; r.source == old; lanes++ {
-				c.turn(call((&Change{Lanes: lanes}).turn))
+			old := r.source
+			c.turn(call((&Change{Lanes: c.otherLanes(r)}).turn))
+			if stays := r.source == old; stays != was.stays {
+				t.Fatalf("with its lane's request under way, it stays there: %v, not %v", stays, was.stays)
 			}
-			c.turn(answerOf(old, late))
+			if name == "a request" {
+				c.turn(answerOf(old, batchesFor(r, 1)))
+			}
 			c.settle()
-			p, ok := c.wish(r.source, true)
-			if !ok || names(p.asks) != was.asks || was.asks == "" && (names(p.parts) != "a" || p.parts[0].pos.Offset != was.offset) {
-				t.Errorf("the new lane asks for %+v and the bounds of %q, %v", p.parts, names(p.asks), ok)
-			}
 			if p, ok := c.wish(old, false); ok && (len(p.parts) > 0 || len(p.asks) > 0) {
-				t.Errorf("the old one asks on: %+v", p)
+				t.Errorf("the old lane asks on: %+v", p)
+			}
+			if r.source == old {
+				t.Fatal("it stays on the old lane")
+			}
+			c.asksFor(t, r, was)
+			end := r.p.Marks().LEO
+			c.turn(answerOf(old, batchesFor(r, 1)))
+			if c.settle(); r.p.Marks().LEO != end {
+				t.Error("the old lane's answer is still taken")
 			}
 		})
+	}
+}
+
+// records has the leader of r answer with three of them.
+func (c *crank) records(r *replica) { c.turn(answerOf(r.source, batchesFor(r, 3))) }
+
+func (c *crank) asksFor(t *testing.T, r *replica, was laneAbout) {
+	t.Helper()
+	p, ok := c.wish(r.source, true)
+	if !ok || names(p.asks) != was.asks || was.asks == "" && (names(p.parts) != "a" || p.parts[0].pos.Offset != was.offset) {
+		t.Errorf("the new lane asks for %+v and the bounds of %q, %v", p.parts, names(p.asks), ok)
+	}
+}
+
+// otherLanes is a number of lanes by which r belongs to another one.
+func (c *crank) otherLanes(r *replica) int {
+	was := c.lanes
+	defer func() { c.lanes = was }()
+	for c.lanes = was + 1; c.laneTo(r.source.leader, r) == r.source.lane; c.lanes++ {
+	}
+	return c.lanes
+}
+
+// Lanes that come and go between a request and its answer lose nothing that the answer
+// says: the leader would not say it again.
+func TestAnAnswerCountsAlthoughLanesCameAndWent(t *testing.T) {
+	c := newCrank(t)
+	r := c.followed(0)
+	s := r.source
+	c.wish(s, true)
+	c.turn(answerOf(s, batchesFor(r, 3)))
+	c.settle()
+	c.wish(s, false)
+	c.turn(call((&Change{Lanes: c.otherLanes(r)}).turn))
+	c.turn(call((&Change{Lanes: 1}).turn))
+	told := errorFor(r, model.None)
+	told.resp.HW = 3
+	c.turn(answerOf(s, told))
+	if hw := r.p.Marks().HW; hw != 3 {
+		t.Errorf("the high watermark is %d after the leader told 3", hw)
 	}
 }

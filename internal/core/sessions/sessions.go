@@ -187,15 +187,14 @@ func fullTurn(now model.Time, req Request) *Turn {
 
 // change takes the new wish for a partition that the session has. One of
 // another leader epoch starts anew: a follower that changed its role drops the
-// answers to its earlier wishes, and with them a high watermark that would not
-// be told again.
+// answers to its earlier wishes, and with them marks that would not be told again.
 func (s *session) change(w *Partition) bool {
 	p := s.byKey[w.Key]
 	if p == nil {
 		return false
 	}
 	if w.Wish.LeaderEpoch != p.Wish.LeaderEpoch {
-		p.sentHW = model.UnknownOffset
+		p.sentHW, p.sentLogStart = model.UnknownOffset, model.UnknownOffset
 	}
 	p.Wish = w.Wish
 	s.disturb(p)
