@@ -33,9 +33,11 @@ type Entry struct {
 	System   string    `json:"system"`
 	MB       int       `json:"mb"`      // the flag -mb
 	Seconds  float64   `json:"seconds"` // the flag -seconds
-	Figures  Figures   `json:"figures"` // medians of the runs
-	Runs     []Figures `json:"runs,omitempty"`
-	Machine  Machine   `json:"machine"`
+	// With are other flags that were given and change what is measured.
+	With    string    `json:"with,omitempty"`
+	Figures Figures   `json:"figures"` // medians of the runs
+	Runs    []Figures `json:"runs,omitempty"`
+	Machine Machine   `json:"machine"`
 }
 
 // Append adds lines to the file, which it creates.

@@ -50,10 +50,14 @@ func run(file, dir string) error {
 // both is one scenario on the two systems.
 type both struct{ ours, theirs history.Entry }
 
-// newest returns the last comparison of each scenario: lines of the same commit.
+// newest returns the last comparison of each scenario: lines of the same commit, of
+// brokers as they come.
 func newest(all []history.Entry) map[string]both {
 	out := map[string]both{}
 	for _, e := range all {
+		if strings.Contains(e.With, "-set ") || strings.Contains(e.With, "-warm ") {
+			continue
+		}
 		b := out[e.Scenario]
 		switch e.System {
 		case history.Tidemark:

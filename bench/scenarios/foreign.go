@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/tidemark-log/tidemark/bench/load"
 )
 
 // A tool of others says what it measured in words. These find the records and how
@@ -82,15 +80,18 @@ func (b *bed) readBy(ctx context.Context, by *regexp.Regexp, read func(records s
 	return b.foreign(o.Records, o.Records, "read_mb_per_second", by, func() (string, error) { return read(strconv.FormatInt(o.Records, 10)) })
 }
 
-// apacheProducerPerf is Kafka's producer-perf-test with a warm-up of a tenth.
+// apacheProducerPerf is Kafka's producer-perf-test, with a warm-up of a tenth for itself
+// when the brokers are warm.
 func apacheProducerPerf(ctx context.Context, b *bed) (figures, error) {
-	if err := b.create(ctx, load.Options{Topic: "load", ReplicationFactor: 3}); err != nil {
+	o := peakLoad(foreignBytes, 3, "all")
+	o.Topic = "load"
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	n := b.s.records(foreignBytes)
 	all := n + n/10
 	return b.foreign(all, n, "mb_per_second", apacheProduced, func() (string, error) {
-		return b.Tool("producer-perf-test", "--bootstrap-server", strings.Join(b.Brokers, ","), "--topic", "load",
+		return b.Tool("producer-perf-test", "--bootstrap-server", strings.Join(b.Brokers, ","), "--topic", o.Topic,
 			"--num-records", strconv.FormatInt(all, 10), "--warmup-records", strconv.FormatInt(n/10, 10), "--record-size", strconv.Itoa(foreignBytes),
 			"--throughput", "-1", "--command-property", "acks=all", "linger.ms=5", "batch.size=1048576", "buffer.memory=67108864")
 	})

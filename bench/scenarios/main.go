@@ -49,14 +49,25 @@ type settings struct {
 	duration   time.Duration
 	kafkaPeak  float64
 	set        []string // for our brokers
+	with       string   // flags for the history
 	details    bool
 	limits     limits // of the machine, measured first
+}
+
+// list is a flag that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(v string) error {
+	*l = append(*l, v)
+	return nil
 }
 
 func main() {
 	var s settings
 	command := flag.String("kafka", os.Getenv("KAFKA"), "command that starts clusters: COMMAND start|stop|pids|kill|restart|tool (default $KAFKA)")
-	list := flag.Bool("list", false, "list the scenarios")
+	names := flag.Bool("list", false, "list the scenarios")
 	flag.StringVar(&s.names, "run", ".", "scenarios whose names match this expression")
 	flag.StringVar(&s.binary, "binary", "./bin/tidemark", "the tidemark binary")
 	flag.StringVar(&s.starter.Dir, "dir", "/dev/shm", "where both systems keep their data")
@@ -76,14 +87,15 @@ func main() {
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
 	flag.StringVar(&s.only, "only", "", "tidemark or kafka: run one system alone")
 	flag.StringVar(&s.history, "history", "bench/history.jsonl", `where results are appended; "": nowhere`)
-	flag.Func("set", "KEY=VALUE for the brokers of Tidemark; may be repeated", func(v string) error { s.set = append(s.set, v); return nil })
+	flag.Var((*list)(&s.set), "set", "KEY=VALUE for the brokers of Tidemark; may be repeated")
 	flag.Parse()
-	if *list {
+	if *names {
 		for _, sc := range scenarios {
 			fmt.Printf("%-28s %s\n", sc.name, sc.about)
 		}
 		return
 	}
+	s.with = given(flag.CommandLine)
 	s.starter.Command = strings.Fields(*command)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -91,6 +103,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "scenarios:", err)
 		os.Exit(1)
 	}
+}
+
+// telling are the flags that change what a scenario measures, those aside that have
+// their own place in the history.
+var telling = []string{"set", "warm", "only", "kills", "idle-partitions", "recovery-mb", "catch-up-mb", "kafka-peak", "dir", "disk"}
+
+// given lists the telling flags that were set, for the history.
+func given(flags *flag.FlagSet) string {
+	var out []string
+	flags.Visit(func(f *flag.Flag) {
+		if slices.Contains(telling, f.Name) {
+			out = append(out, "-"+f.Name+" "+f.Value.String())
+		}
+	})
+	return strings.Join(out, " ")
 }
 
 // run measures all that was asked for and what the machine can do.
@@ -261,7 +288,7 @@ func (s *settings) remember(o outcome, here history.Machine, commit string) erro
 		if runs := o.runs[system]; len(runs) > 0 {
 			entries = append(entries, history.Entry{
 				Date: time.Now().UTC().Truncate(time.Second), Commit: commit, Scenario: o.scenario, System: system, MB: s.megs,
-				Seconds: s.duration.Seconds(), Figures: history.Medians(runs), Runs: runs, Machine: here,
+				Seconds: s.duration.Seconds(), With: s.with, Figures: history.Medians(runs), Runs: runs, Machine: here,
 			})
 		}
 	}

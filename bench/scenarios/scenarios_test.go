@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +132,22 @@ func TestTheHistoryGrowsByLines(t *testing.T) {
 	}
 	if e.System != tidemark || e.Commit != "abc" || e.Figures["cores"] != 2 || len(e.Runs) != 2 || e.Machine.CPUs != 2 || e.MB != 10 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A run that was told to measure something else must not pass for one that was not.
+func TestTheHistoryTellsWhatWasAskedForBesides(t *testing.T) {
+	flags := flag.NewFlagSet("scenarios", flag.ContinueOnError)
+	var set list
+	flags.Var(&set, "set", "")
+	flags.Int("pairs", 5, "")
+	flags.Int("catch-up-mb", 2000, "")
+	flags.Int("kills", 4, "")
+	if err := flags.Parse([]string{"-pairs", "3", "-set", "a=b", "-catch-up-mb", "10000", "-set", "c=d"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := given(flags); got != "-catch-up-mb 10000 -set a=b,c=d" {
+		t.Errorf("%q", got)
 	}
 }
 
