@@ -67,7 +67,7 @@ func clientOptions(p *Plan) workload.Options {
 	kept := !trims && !p.Unclean && !slices.Contains(p.Workloads, workload.Tuner{}.Name()) &&
 		!slices.Contains(p.Workloads, workload.Churn{}.Name())
 	o := workload.Options{Kept: kept, UncleanElections: p.Unclean, DeleteRecords: true, Retention: true, DeleteTopics: !trims,
-		MinInSync: p.MinISR == 1, NoELR: p.NoELR, Records: 200, Pace: p.Pace}
+		MinInSync: p.MinISR == 1, NoELR: p.NoELR, Lanes: p.Fetchers > 0, Records: 200, Pace: p.Pace}
 	for n := range p.Racks {
 		o.Racks = append(o.Racks, rackOf(n))
 	}

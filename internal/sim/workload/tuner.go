@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
-// Tuner changes the settings of topics, of which Options rule some out, and takes
-// its changes back.
+// Tuner changes the settings of topics, and of brokers, of which Options rule some out,
+// and takes its changes back.
 type Tuner struct{}
 
 // Name is that of the workload.
@@ -25,11 +25,16 @@ func (Tuner) Run(ctx context.Context, env *Env) {
 		if !ok {
 			return
 		}
+		of, name := kmsg.ConfigResourceTypeTopic, s.topic.name
 		key, value := pick(env.Rand, settings(env))(env)
+		if env.Options.Lanes && env.chance(2) {
+			of, name = kmsg.ConfigResourceTypeBroker, "" // all of them
+			key, value = "num.replica.fetchers", strconv.Itoa(1+env.Rand.IntN(3))
+		}
 		if env.chance(4) {
 			value = ""
 		}
-		c.said("set "+key+"="+value+" of", s, c.set(ctx, s.topic.name, key, value))
+		c.said("set "+key+"="+value+" of", s, c.set(ctx, of, name, key, value))
 	}
 }
 
@@ -59,11 +64,11 @@ func settings(env *Env) []func(env *Env) (key, value string) {
 	return list
 }
 
-// set gives a topic a setting; without a value it takes it away.
-func (c *client) set(ctx context.Context, topic, key, value string) model.Error {
+// set gives a topic or brokers a setting; without a value it takes it away.
+func (c *client) set(ctx context.Context, of kmsg.ConfigResourceType, name, key, value string) model.Error {
 	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	r := kmsg.NewIncrementalAlterConfigsRequestResource()
-	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	r.ResourceType, r.ResourceName = of, name
 	k := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
 	k.Name, k.Op, k.Value = key, kmsg.IncrementalAlterConfigOpSet, &value
 	if value == "" {

@@ -66,6 +66,7 @@ type Options struct {
 	Kept             bool // nothing of the above is done by anybody, so brokers forget no producer
 	NoELR            bool // Setup switches eligible.leader.replicas.version off
 	MinInSync        bool // change min.insync.replicas, between 1 and the replication factor
+	Lanes            bool // change num.replica.fetchers
 	// Racks are those of the brokers, if they have any: a consumer that reads from
 	// followers is in one of them.
 	Racks []string

@@ -79,6 +79,7 @@ func TestAllWorkloadsTogetherLiveThroughAKill(t *testing.T) {
 	for name, o := range map[string]workload.Options{
 		"clean":            {DeleteRecords: true, Retention: true, Racks: racks},
 		"topics come anew": {DeleteTopics: true, MinInSync: true},
+		"lanes":            {Lanes: true},
 		"unclean":          {UncleanElections: true},
 	} {
 		t.Run(name, func(t *testing.T) {
