@@ -59,7 +59,7 @@ failover: build
 
 # Peak produce and consume beside Apache Kafka; KAFKA names the command that starts clusters of it.
 bench: build
-	go run ./bench/peak -binary bin/tidemark
+	go run ./bench/scenarios -binary bin/tidemark -pairs 3 -run '^(produce-1k-rf[13]-acks-all|produce-100-rf3-acks-all|consume-hot)$$' $(BENCH)
 
 # Every scenario beside Apache Kafka in alternating pairs, hours; BENCH takes flags of bench/scenarios.
 bench-all: build

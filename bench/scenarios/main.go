@@ -129,6 +129,9 @@ func run(ctx context.Context, s settings) error {
 	if s.binary, err = filepath.Abs(s.binary); err != nil {
 		return err
 	}
+	if _, err := os.Stat(s.binary); err != nil {
+		return fmt.Errorf("%w; build it with make build", err)
+	}
 	held, err := ballast.Take(s.ballastMB)
 	if err != nil {
 		return fmt.Errorf("take %d MB of ballast: %w", s.ballastMB, err)

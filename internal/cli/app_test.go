@@ -101,6 +101,7 @@ var wrongLines = map[string]string{
 	"topic create t --config retention.m=1": "there is no key retention.m: did you mean retention.ms",
 	"topic create t --config segment.ms=0":  "segment.ms=0 is not valid: give 1 or more",
 	"topic alter t":                         "nothing to alter",
+	"topic alter t --delete-config flush.m": "there is no key flush.m: did you mean flush.ms",
 	"topic delete":                          "the argument TOPIC is missing",
 	"topic list --bootstrap here":           "--bootstrap here is not HOST:PORT",
 	"topic list --timeout 0s":               "--timeout 0s is not valid",

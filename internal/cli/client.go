@@ -109,6 +109,7 @@ const notReady = "the cluster is not ready to answer: see whether most controlle
 var fixes = map[int16]string{
 	kerr.UnknownTopicOrPartition.Code:    "there is no such topic or partition: see tidemark topic list",
 	kerr.TopicAlreadyExists.Code:         "the topic is there already: choose another name, or delete it first",
+	kerr.InvalidTopicException.Code:      "the topic's name is not valid here: give 1 to 249 letters, digits, dots, underscores and hyphens, and no name that brokers keep for themselves",
 	kerr.InvalidReplicationFactor.Code:   "there are too few brokers for that replication factor: start more, or ask for less",
 	kerr.InvalidPartitions.Code:          "the number of partitions is not valid: ask for at least one, and for more than there are",
 	kerr.NotEnoughReplicas.Code:          "fewer replicas are in sync than min.insync.replicas: see tidemark replicas, and start the brokers that are missing",

@@ -89,7 +89,7 @@ func (o *consumeOptions) client() ([]kgo.Opt, error) {
 	}
 	switch {
 	case o.count < 0:
-		return nil, usagef("--count %d is not valid: give 1 or more", o.count)
+		return nil, usagef("--count %d is not valid: give 1 or more, or 0 for all", o.count)
 	case o.group != "" && len(o.partitions) > 0:
 		return nil, usagef("--group and --partition exclude each other: a group hands out the partitions itself")
 	case o.group != "" && o.untilEnd:

@@ -138,7 +138,7 @@ func (a *App) simOne(ctx context.Context, p *sim.Plan, f *simFlags) error {
 	}
 	began := time.Now()
 	r := sim.Run(p, o)
-	fmt.Fprintf(a.Out, "seed %d: %d steps, %v simulated in %v, %d records acknowledged, digest %016x\n",
+	fmt.Fprintf(a.Out, "seed %d: %d steps, %v simulated in %v, %d records acknowledged with acks=all, digest %016x\n",
 		p.Seed, r.Steps, r.Lasted.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), r.Records, r.Digest)
 	switch {
 	case r.Err == nil:

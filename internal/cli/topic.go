@@ -65,6 +65,16 @@ func topicConfigs(args []string) (map[string]*string, error) {
 	return configs, err
 }
 
+// knownTopicConfigs refuses keys that no topic has.
+func knownTopicConfigs(keys []string) error {
+	for _, key := range keys {
+		if err := config.KnownTopic(key); err != nil {
+			return usageError{err}
+		}
+	}
+	return nil
+}
+
 func (a *App) topicCreate() *cobra.Command {
 	var at reach
 	var partitions int32
@@ -231,6 +241,9 @@ func (a *App) topicAlter() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			configs, err := topicConfigs(settings)
 			if err != nil {
+				return err
+			}
+			if err := knownTopicConfigs(drop); err != nil {
 				return err
 			}
 			changes := alterations(configs, drop)

@@ -123,14 +123,22 @@ func converted(topicKey, brokerKey, value string) string {
 // ValidateTopic says whether a topic may set key to value. The error is one
 // sentence that names the key, the value and what is allowed.
 func ValidateTopic(key, value string) error {
-	d, ok := Lookup(TopicResource, key)
-	switch {
-	case !ok:
-		return unknownKey(TopicResource, key)
-	case key == keyRemoteStorage && readBool(value):
+	if err := KnownTopic(key); err != nil {
+		return err
+	}
+	if key == keyRemoteStorage && readBool(value) {
 		return fmt.Errorf("%s=%s is refused, because tiered storage is not available: leave it at false", key, value)
 	}
+	d, _ := Lookup(TopicResource, key)
 	return d.check(value)
+}
+
+// KnownTopic says whether a topic has such a key, in the words of ValidateTopic.
+func KnownTopic(key string) error {
+	if _, ok := Lookup(TopicResource, key); !ok {
+		return unknownKey(TopicResource, key)
+	}
+	return nil
 }
 
 // ValidateTopicSet says whether these overrides of one topic fit together, each

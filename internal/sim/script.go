@@ -4,13 +4,35 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/sim/workload"
 )
+
+// names lists what a word may be.
+func names[S ~string](of iter.Seq[S]) string {
+	var out []string
+	for name := range of {
+		out = append(out, string(name))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// workloadNames yields the names that a script may use.
+func workloadNames(yield func(string) bool) {
+	for _, w := range slices.Concat(workload.All(), workload.Aimed()) {
+		if !yield(w.Name()) {
+			return
+		}
+	}
+}
 
 // String is the action as a script has it.
 func (a Action) String() string {
@@ -135,7 +157,7 @@ func parseAction(f []string) (Action, error) {
 	a := Action{At: at, Verb: Verb(f[1])}
 	want, known := verbs[a.Verb]
 	if !known {
-		return a, fmt.Errorf("there is no verb %q", f[1])
+		return a, fmt.Errorf("there is no verb %q: the verbs are %s", f[1], names(maps.Keys(verbs)))
 	}
 	if len(f)-2 != want {
 		return a, fmt.Errorf("%s takes so many numbers: %d", a.Verb, want)
@@ -184,7 +206,7 @@ func (p *Plan) check() error {
 	}
 	for _, name := range p.Workloads {
 		if workload.Named(name) == nil {
-			return fmt.Errorf("there is no workload %q", name)
+			return fmt.Errorf("there is no workload %q: the workloads are %s", name, names(workloadNames))
 		}
 	}
 	for _, a := range p.Actions {

@@ -78,7 +78,7 @@ func (t *Tally) Write(w io.Writer) {
 	took := time.Since(t.began)
 	fmt.Fprintf(w, "%d seeds in %v: %d failed, %d with losses beyond what min.insync.replicas protects from\n",
 		t.seeds, took.Round(time.Second), t.failed, t.unclean)
-	fmt.Fprintf(w, "%d steps, %v of cluster time, %d records acknowledged\nfaults:", t.steps, t.lasted.Round(time.Second), t.records)
+	fmt.Fprintf(w, "%d steps, %v of cluster time, %d records acknowledged with acks=all\nfaults:", t.steps, t.lasted.Round(time.Second), t.records)
 	for _, v := range slices.Sorted(maps.Keys(t.faults)) {
 		fmt.Fprintf(w, " %s %d", v, t.faults[v])
 	}
