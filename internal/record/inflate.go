@@ -222,6 +222,9 @@ func lz4Frame(body []byte) []byte {
 	}
 	for at+4 <= len(body) {
 		size := int(binary.LittleEndian.Uint32(body[at:]) &^ lz4Stored)
+		if size == 1 && body[at+3]>>7 == 0 {
+			return nil // nothing is packed into a byte but nothing, and Kafka ends there
+		}
 		at += 4
 		if size == 0 { // the end, and a checksum of all if there is one
 			if flags&lz4ContentSum != 0 {

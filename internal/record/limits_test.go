@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -138,6 +139,8 @@ func TestLZ4IsWhatKafkaReads(t *testing.T) {
 		"a reserved flag":        {flags(1<<1, 0), model.ErrCorruptMessage},
 		"legacy":                 {lz4Packed(t, body, lz4.LegacyOption(true)), model.ErrCorruptMessage},
 		"behind a frame to skip": {append([]byte{0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 0}, frame...), model.ErrCorruptMessage},
+		"with an empty block":    {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 0}, frame[7:]), model.ErrCorruptMessage},
+		"with another empty one": {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 15}, frame[7:]), model.ErrCorruptMessage},
 		"cut off":                {frame[:len(frame)/2], model.ErrCorruptMessage},
 		"a header":               {frame[:7], model.ErrCorruptMessage},
 		"half a header":          {frame[:5], model.ErrCorruptMessage},
@@ -296,5 +299,21 @@ func TestARecordUnpacksToNoMoreThanIsAllowed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestAFrameToSkipDoesNotHideALargeWindow(t *testing.T) {
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(16<<20), zstd.WithSingleSegment(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	packed.WriteString("\x50\x2a\x4d\x18\x05\x00\x00\x00hello")
+	enc.Reset(&packed)
+	if _, err := enc.Write(bodyOf([]byte("a value"))); err != nil || enc.Flush() != nil || enc.Close() != nil {
+		t.Fatal(err)
+	}
+	if r := Check(batchWith(CodecZstd, 1, packed.Bytes()), someTime, allTimes()); r.Err != model.None {
+		t.Errorf("%v %s", r.Err, r.Message)
 	}
 }

@@ -83,7 +83,7 @@ func (f *inflater) openZstd(body []byte) (io.Reader, error) {
 		return nil, err
 	}
 	f.zs = takeZstd()
-	if h.WindowSize <= zstdWindow {
+	if h.WindowSize <= zstdWindow && !h.Skippable {
 		return f.zs.stream, f.zs.stream.Reset(&f.src)
 	}
 	out, err := f.zs.whole.DecodeAll(body, nil)
