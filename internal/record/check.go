@@ -60,8 +60,8 @@ type CheckResult struct {
 // broker's wall clock. Errors, in this order: INVALID_RECORD for what is no
 // single v2 batch, UNSUPPORTED_COMPRESSION_TYPE, MESSAGE_TOO_LARGE,
 // CORRUPT_MESSAGE for a wrong checksum, RECORD_LIST_TOO_LARGE, INVALID_RECORD
-// for the header's other fields, then INVALID_TIMESTAMP or INVALID_RECORD for
-// records. R2.2-R2.5.
+// for the header's other fields and a body that cannot be unpacked, then
+// INVALID_TIMESTAMP or INVALID_RECORD for records. R2.2-R2.5.
 func Check(data []byte, now model.Millis, rules *CheckRules) CheckResult {
 	h, ok := ParseHeader(data)
 	if r := checkFrame(data, h, ok, rules); r.Err != model.None {
@@ -187,12 +187,13 @@ func (c *checker) scan(s *scan) CheckResult {
 	return c.verdict()
 }
 
-// unreadable refuses a packed body for why it cannot be read.
+// unreadable refuses a packed body for why it cannot be read. The checksum was right, so
+// to send it again, as clients do for CORRUPT_MESSAGE, would not help.
 func unreadable(why error) CheckResult {
 	if why == errLarge {
 		return refuse(model.ErrInvalidRecord, "%v", why)
 	}
-	return refuse(model.ErrCorruptMessage, "the records cannot be unpacked: %v", why)
+	return refuse(model.ErrInvalidRecord, "the records cannot be unpacked: %v", why)
 }
 
 // record judges one record.

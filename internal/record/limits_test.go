@@ -134,16 +134,16 @@ func TestLZ4IsWhatKafkaReads(t *testing.T) {
 		"with all sums":          {sums, model.None},
 		"with others behind it":  {append(slices.Clone(sums), frame...), model.None},
 		"with nonsense behind":   {append(slices.Clone(frame), "nonsense"...), model.None},
-		"blocks that are linked": {flags(0, 1<<5), model.ErrCorruptMessage},
-		"another version":        {flags(1<<7, 1<<6), model.ErrCorruptMessage},
-		"a reserved flag":        {flags(1<<1, 0), model.ErrCorruptMessage},
-		"legacy":                 {lz4Packed(t, body, lz4.LegacyOption(true)), model.ErrCorruptMessage},
-		"behind a frame to skip": {append([]byte{0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 0}, frame...), model.ErrCorruptMessage},
-		"with an empty block":    {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 0}, frame[7:]), model.ErrCorruptMessage},
-		"with another empty one": {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 15}, frame[7:]), model.ErrCorruptMessage},
-		"cut off":                {frame[:len(frame)/2], model.ErrCorruptMessage},
-		"a header":               {frame[:7], model.ErrCorruptMessage},
-		"half a header":          {frame[:5], model.ErrCorruptMessage},
+		"blocks that are linked": {flags(0, 1<<5), model.ErrInvalidRecord},
+		"another version":        {flags(1<<7, 1<<6), model.ErrInvalidRecord},
+		"a reserved flag":        {flags(1<<1, 0), model.ErrInvalidRecord},
+		"legacy":                 {lz4Packed(t, body, lz4.LegacyOption(true)), model.ErrInvalidRecord},
+		"behind a frame to skip": {append([]byte{0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 0}, frame...), model.ErrInvalidRecord},
+		"with an empty block":    {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 0}, frame[7:]), model.ErrInvalidRecord},
+		"with another empty one": {slices.Concat(frame[:7], []byte{1, 0, 0, 0, 15}, frame[7:]), model.ErrInvalidRecord},
+		"cut off":                {frame[:len(frame)/2], model.ErrInvalidRecord},
+		"a header":               {frame[:7], model.ErrInvalidRecord},
+		"half a header":          {frame[:5], model.ErrInvalidRecord},
 	} {
 		if r := Check(batchWith(CodecLZ4, 2, c.packed), someTime, allTimes()); r.Err != c.want {
 			t.Errorf("a frame %s: %v %s", name, r.Err, r.Message)
@@ -176,7 +176,7 @@ func TestSnappyIsWhatOthersRead(t *testing.T) {
 			continue
 		}
 		repeats++
-		if r := Check(batchWith(CodecSnappy, 1, beyond), someTime, allTimes()); r.Err != model.ErrCorruptMessage {
+		if r := Check(batchWith(CodecSnappy, 1, beyond), someTime, allTimes()); r.Err != model.ErrInvalidRecord {
 			t.Fatalf("%d bytes of what is no snappy: %v", len(body), r.Err)
 		}
 	}
