@@ -44,6 +44,9 @@ type Options struct {
 	Delay  time.Duration
 	Log    *slog.Logger
 	Events replicas.Observer
+	// Ended, if not nil, is told of a node that could not go on, by a disk that
+	// failed say, and was killed for it. It is called from a goroutine of the node.
+	Ended func(id int, why error)
 }
 
 // Cluster is a set of combined nodes in this process.
@@ -62,6 +65,7 @@ type member struct {
 	clientAddr string // fixed over restarts
 	ctrlAddr   string
 	node       *node.Node
+	gone       chan struct{} // closed when node is taken out
 }
 
 // Values are the keys of a small cluster that shall notice things soon: the
@@ -236,11 +240,13 @@ func (c *Cluster) boot(ctx context.Context, m *member, s sockets) error {
 	if err != nil {
 		return fmt.Errorf("start node %d: %w", m.id, err)
 	}
+	gone := make(chan struct{})
 	c.mu.Lock()
-	m.node = n
+	m.node, m.gone = n, gone
 	c.mu.Unlock()
 	select {
 	case <-n.Ready():
+		go c.watch(int(m.id), n, gone)
 		return nil
 	case <-n.Failed():
 		return fmt.Errorf("node %d: %w", m.id, n.Err())
@@ -276,17 +282,32 @@ func (c *Cluster) Node(id int) *node.Node {
 // Len is the number of nodes, running or not.
 func (c *Cluster) Len() int { return len(c.nodes) }
 
-// take removes a node from its place.
-func (c *Cluster) take(id int) (*member, *node.Node, error) {
+// take removes a node from its place; nil if it is not there.
+func (c *Cluster) take(id int) (*node.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id < 1 || id > len(c.nodes) {
-		return nil, nil, c.unknown(id)
+		return nil, c.unknown(id)
 	}
 	m := c.nodes[id-1]
 	n := m.node
-	m.node = nil
-	return m, n, nil
+	if m.node = nil; n != nil {
+		close(m.gone)
+	}
+	return n, nil
+}
+
+// watch kills a node that cannot go on, as its process would end: the others take
+// over what it led.
+func (c *Cluster) watch(id int, n *node.Node, gone <-chan struct{}) {
+	select {
+	case <-gone:
+		return
+	case <-n.Failed():
+	}
+	if c.Kill(id) == nil && c.opts.Ended != nil {
+		c.opts.Ended(id, n.Err())
+	}
 }
 
 // down finds a node that is not running.
@@ -308,7 +329,7 @@ func (c *Cluster) unknown(id int) error {
 
 // Kill ends a node as SIGKILL would.
 func (c *Cluster) Kill(id int) error {
-	_, n, err := c.take(id)
+	n, err := c.take(id)
 	if err != nil {
 		return err
 	}
@@ -322,7 +343,7 @@ func (c *Cluster) Kill(id int) error {
 
 // Stop ends a node in an orderly way, within ctx.
 func (c *Cluster) Stop(ctx context.Context, id int) error {
-	_, n, err := c.take(id)
+	n, err := c.take(id)
 	if err != nil {
 		return err
 	}
@@ -379,18 +400,6 @@ func (c *Cluster) Asked(from, to int) int64 {
 
 // Dir is the directory of a node, running or not.
 func (c *Cluster) Dir(id int) string { return c.nodes[id-1].dir }
-
-// Failed reports the first node that could not go on.
-func (c *Cluster) Failed() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, m := range c.nodes {
-		if m.node != nil && m.node.Err() != nil {
-			return fmt.Errorf("node %d: %w", m.id, m.node.Err())
-		}
-	}
-	return nil
-}
 
 // Close stops all nodes in an orderly way as long as ctx lasts. A cluster that
 // goes down whole has nobody to move leaderships to, so each node has a second.

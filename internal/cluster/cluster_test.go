@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,42 @@ func TestANodeThatRunsCannotBeRestarted(t *testing.T) {
 		if err := c.Restart(t.Context(), id); err == nil {
 			t.Errorf("node %d is restarted", id)
 		}
+	}
+}
+
+// A node that lost its disk must not stay as a leader that can do nothing.
+func TestANodeThatCannotGoOnIsEnded(t *testing.T) {
+	type end struct {
+		id  int
+		why error
+	}
+	ended := make(chan end, 3)
+	c, err := Start(t.Context(), Options{Nodes: 3, Dir: t.TempDir(), Ended: func(id int, why error) { ended <- end{id, why} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Abandon()
+	if err := os.RemoveAll(c.Dir(2)); err != nil {
+		t.Fatal(err)
+	}
+	client, err := transport.Dial(t.Context(), c.Addrs()[0], transport.ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Version, req.TimeoutMillis = 7, 5000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "orders", 3, 3
+	req.Topics = append(req.Topics, topic)
+	if _, err := client.Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ended; e.id != 2 || e.why == nil || c.Node(2) != nil {
+		t.Errorf("node %d ended, for %v", e.id, e.why)
+	}
+	if c.Node(1) == nil || c.Node(3) == nil {
+		t.Error("the others are gone too")
 	}
 }
 

@@ -3,6 +3,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -95,16 +97,33 @@ func (r Runner) Dev(ctx context.Context, out io.Writer, o cli.DevOptions) error 
 		return r.processes(ctx, out, dir, o)
 	}
 	start, cancel := context.WithTimeout(ctx, time.Minute)
-	c, err := cluster.Start(start, cluster.Options{Nodes: o.Nodes, Dir: dir, Port: o.Port, Log: r.Log})
+	ended := make(chan error, o.Nodes)
+	c, err := cluster.Start(start, cluster.Options{Nodes: o.Nodes, Dir: dir, Port: o.Port, Log: r.Log,
+		Ended: func(id int, why error) { ended <- fmt.Errorf("node %d has ended: %w", id, why) }})
 	cancel()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "ready %s\n", strings.Join(c.Addrs(), ","))
-	<-ctx.Done()
+	err = r.outlast(ctx, ended, o.Nodes)
 	stop, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	return c.Close(stop)
+	return errors.Join(err, c.Close(stop))
+}
+
+// outlast waits until ctx ends, or all nodes have, and tells of each node that did.
+func (r Runner) outlast(ctx context.Context, ended <-chan error, nodes int) error {
+	for ; ; nodes-- {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			if nodes == 1 {
+				return err
+			}
+			r.Log.Error("the other nodes go on", "err", err)
+		}
+	}
 }
 
 // portsAreFree refuses ports that somebody has: another cluster's brokers would
@@ -130,39 +149,66 @@ func (r Runner) processes(ctx context.Context, out io.Writer, dir string, o cli.
 	if err != nil {
 		return err
 	}
+	ended := make(chan error, len(files))
 	var cmds []*exec.Cmd
-	stop := func() {
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer func() {
 		for _, c := range cmds {
 			c.Process.Signal(syscall.SIGTERM)
 		}
-		for _, c := range cmds {
-			c.Wait()
-		}
-	}
+	}()
 	for _, f := range files {
-		log, err := os.OpenFile(filepath.Join(filepath.Dir(f), "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		c, err := serveFile(binary, f)
 		if err != nil {
-			stop()
-			return fmt.Errorf("open a log for %s: %w", f, err)
-		}
-		c := exec.Command(binary, "serve", "--config", f)
-		c.Stdout, c.Stderr = log, log
-		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		err = c.Start()
-		log.Close()
-		if err != nil {
-			stop()
-			return fmt.Errorf("start a node: %w", err)
+			return err
 		}
 		cmds = append(cmds, c)
+		waiting.Go(func() { ended <- endOf(c, f) })
 	}
-	defer stop()
-	if err := waitReady(ctx, addrs); err != nil {
+	ready, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	early := make(chan error, 1)
+	waiting.Go(func() { early <- waitReady(ready, addrs) })
+	select {
+	case err := <-ended:
+		cancel(err)
+		<-early
 		return err
+	case err := <-early:
+		if err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(out, "ready %s\n", strings.Join(addrs, ","))
-	<-ctx.Done()
-	return nil
+	return r.outlast(ctx, ended, len(files))
+}
+
+// serveFile starts a node in a process of its own; its output goes to the file log beside
+// its configuration.
+func serveFile(binary, file string) (*exec.Cmd, error) {
+	log, err := os.OpenFile(filepath.Join(filepath.Dir(file), "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open a log for %s: %w", file, err)
+	}
+	defer log.Close()
+	c := exec.Command(binary, "serve", "--config", file)
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("start a node: %w", err)
+	}
+	return c, nil
+}
+
+// endOf waits for the end of a node's process and says how to go on.
+func endOf(c *exec.Cmd, file string) error {
+	how := "in an orderly way"
+	if err := c.Wait(); err != nil {
+		how = err.Error()
+	}
+	return fmt.Errorf("process %d of node %s has ended (%s): see %s, and start it again with tidemark serve --config %s",
+		c.Process.Pid, filepath.Base(filepath.Dir(file)), how, filepath.Join(filepath.Dir(file), "log"), file)
 }
 
 // waitReady waits until every broker answers: an open port means a usable
