@@ -65,7 +65,10 @@ func TestANodeThatCannotGoOnIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Abandon()
-	if err := os.RemoveAll(c.Dir(2)); err != nil {
+	if err := os.Rename(c.Dir(2), c.Dir(2)+"-lost"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.Dir(2), nil, 0o600); err != nil { // so that it cannot be made again
 		t.Fatal(err)
 	}
 	client, err := transport.Dial(t.Context(), c.Addrs()[0], transport.ClientOptions{})
