@@ -4,7 +4,6 @@ package replicas
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -77,9 +76,8 @@ type Loop struct {
 	parkings uint64
 
 	// offline says that the log directory failed.
-	offline  bool
-	stopping atomic.Bool
-	done     *task.Signal
+	offline bool
+	done    *task.Signal
 
 	stopAsking context.CancelFunc // ends fetchers and the ISR sender
 	fetchers   *task.Group
@@ -244,9 +242,6 @@ func (l *Loop) run() {
 	var batch []event
 	for {
 		batch = l.inbox.Take(batch)
-		if len(batch) == 0 && l.stopping.Load() {
-			return
-		}
 		l.begin()
 		for i, e := range batch {
 			l.Turn(e)
@@ -254,6 +249,9 @@ func (l *Loop) run() {
 		}
 		l.expire()
 		l.flush()
+		if l.inbox.Drained() {
+			return
+		}
 		waiter.Wait(nil, l.sleep(), l.inbox.Wake)
 	}
 }
@@ -314,7 +312,6 @@ func (l *Loop) sleep() time.Duration {
 
 // close ends the loop once everything posted before was handled.
 func (l *Loop) close() {
-	l.stopping.Store(true)
 	l.inbox.Close()
 	l.rt.Wait(nil, task.Forever, l.done)
 }
