@@ -55,6 +55,8 @@ type Cluster struct {
 	net   *network
 	mu    sync.Mutex
 	nodes []*member
+	// watching are those that wait for a node to fail or to be gone.
+	watching sync.WaitGroup
 }
 
 // member is one node's place in the cluster; its process may be down.
@@ -246,7 +248,7 @@ func (c *Cluster) boot(ctx context.Context, m *member, s sockets) error {
 	c.mu.Unlock()
 	select {
 	case <-n.Ready():
-		go c.watch(int(m.id), n, gone)
+		c.watching.Go(func() { c.watch(int(m.id), n, gone) })
 		return nil
 	case <-n.Failed():
 		return fmt.Errorf("node %d: %w", m.id, n.Err())
@@ -282,8 +284,8 @@ func (c *Cluster) Node(id int) *node.Node {
 // Len is the number of nodes, running or not.
 func (c *Cluster) Len() int { return len(c.nodes) }
 
-// take removes a node from its place; nil if it is not there.
-func (c *Cluster) take(id int) (*node.Node, error) {
+// take removes a node from its place, if it is there; only that one, unless only is nil.
+func (c *Cluster) take(id int, only *node.Node) (*node.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id < 1 || id > len(c.nodes) {
@@ -291,9 +293,11 @@ func (c *Cluster) take(id int) (*node.Node, error) {
 	}
 	m := c.nodes[id-1]
 	n := m.node
-	if m.node = nil; n != nil {
-		close(m.gone)
+	if n == nil || only != nil && n != only {
+		return nil, fmt.Errorf("node %d is not running", id)
 	}
+	m.node = nil
+	close(m.gone)
 	return n, nil
 }
 
@@ -305,7 +309,7 @@ func (c *Cluster) watch(id int, n *node.Node, gone <-chan struct{}) {
 		return
 	case <-n.Failed():
 	}
-	if c.Kill(id) == nil && c.opts.Ended != nil {
+	if c.kill(id, n) == nil && c.opts.Ended != nil {
 		c.opts.Ended(id, n.Err())
 	}
 }
@@ -328,13 +332,12 @@ func (c *Cluster) unknown(id int) error {
 }
 
 // Kill ends a node as SIGKILL would.
-func (c *Cluster) Kill(id int) error {
-	n, err := c.take(id)
+func (c *Cluster) Kill(id int) error { return c.kill(id, nil) }
+
+func (c *Cluster) kill(id int, only *node.Node) error {
+	n, err := c.take(id, only)
 	if err != nil {
 		return err
-	}
-	if n == nil {
-		return fmt.Errorf("node %d is not running", id)
 	}
 	c.net.cutOff(model.BrokerID(id))
 	n.Kill()
@@ -343,12 +346,9 @@ func (c *Cluster) Kill(id int) error {
 
 // Stop ends a node in an orderly way, within ctx.
 func (c *Cluster) Stop(ctx context.Context, id int) error {
-	n, err := c.take(id)
+	n, err := c.take(id, nil)
 	if err != nil {
 		return err
-	}
-	if n == nil {
-		return fmt.Errorf("node %d is not running", id)
 	}
 	return n.Shutdown(ctx)
 }
@@ -404,13 +404,14 @@ func (c *Cluster) Dir(id int) string { return c.nodes[id-1].dir }
 // Close stops all nodes in an orderly way as long as ctx lasts. A cluster that
 // goes down whole has nobody to move leaderships to, so each node has a second.
 func (c *Cluster) Close(ctx context.Context) error {
+	defer c.watching.Wait()
 	var g errgroup.Group
 	for i := range c.nodes {
-		if c.Node(i+1) != nil {
+		if n, err := c.take(i+1, nil); err == nil {
 			g.Go(func() error {
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
-				return c.Stop(ctx, i+1)
+				return n.Shutdown(ctx)
 			})
 		}
 	}
@@ -421,11 +422,10 @@ func (c *Cluster) Close(ctx context.Context) error {
 func (c *Cluster) Abandon() {
 	var g sync.WaitGroup
 	for i := range c.nodes {
-		if c.Node(i+1) != nil {
-			g.Go(func() { c.Kill(i + 1) })
-		}
+		g.Go(func() { c.Kill(i + 1) }) // or it is down
 	}
 	g.Wait()
+	c.watching.Wait()
 }
 
 // TempDir makes a throwaway directory, in memory where the machine has one.

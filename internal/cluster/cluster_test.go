@@ -76,19 +76,31 @@ func TestANodeThatCannotGoOnIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	req := kmsg.NewPtrCreateTopicsRequest()
-	req.Version, req.TimeoutMillis = 7, 5000
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "orders", 3, 3
-	req.Topics = append(req.Topics, topic)
-	if _, err := client.Do(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	createTopic(t, client, "t", 3, 3)
 	if e := <-ended; e.id != 2 || e.why == nil || c.Node(2) != nil {
 		t.Errorf("node %d ended, for %v", e.id, e.why)
 	}
 	if c.Node(1) == nil || c.Node(3) == nil {
 		t.Error("the others are gone too")
+	}
+}
+
+// Whoever waits for a node to fail must not end the one that came after it.
+func TestOnlyTheNodeThatFailedIsEnded(t *testing.T) {
+	c, err := Start(t.Context(), Options{Nodes: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Abandon()
+	old := c.Node(1)
+	if err := c.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Restart(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.kill(1, old); err == nil || c.Node(1) == nil {
+		t.Errorf("the new node was ended in place of the old one: %v", err)
 	}
 }
 
@@ -134,6 +146,18 @@ func TestAStartThatFailsLeavesNoNodeRunning(t *testing.T) {
 	}
 }
 
+func createTopic(t *testing.T, client *transport.Client, name string, partitions int32, copies int16) {
+	t.Helper()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Version, req.TimeoutMillis = 7, 10_000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, copies
+	req.Topics = append(req.Topics, topic)
+	if _, err := client.Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // longPoll makes a topic and parks a fetch of it for an hour; the channel tells
 // how it ends.
 func longPoll(t *testing.T, c *Cluster) <-chan error {
@@ -142,14 +166,7 @@ func longPoll(t *testing.T, c *Cluster) <-chan error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := kmsg.NewPtrCreateTopicsRequest()
-	create.Version, create.TimeoutMillis = 7, 10_000
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "t", 1, 1
-	create.Topics = append(create.Topics, topic)
-	if _, err := client.Do(t.Context(), create); err != nil {
-		t.Fatal(err)
-	}
+	createTopic(t, client, "t", 1, 1)
 	fetch := kmsg.NewPtrFetchRequest()
 	fetch.Version, fetch.MaxWaitMillis, fetch.MinBytes, fetch.SessionEpoch = 12, 3_600_000, 1, -1
 	ft := kmsg.NewFetchRequestTopic()
