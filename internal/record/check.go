@@ -190,9 +190,6 @@ func (c *checker) scan(s *scan) CheckResult {
 // unreadable refuses a packed body for why it cannot be read. The checksum was right, so
 // to send it again, as clients do for CORRUPT_MESSAGE, would not help.
 func unreadable(why error) CheckResult {
-	if why == errLarge {
-		return refuse(model.ErrInvalidRecord, "%v", why)
-	}
 	return refuse(model.ErrInvalidRecord, "the records cannot be unpacked: %v", why)
 }
 

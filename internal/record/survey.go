@@ -57,18 +57,9 @@ func (s *Survey) Extend(buf []byte) bool {
 func (s *Survey) look(body []byte) {
 	s.scan.buf = body
 	for s.walk && s.seen < s.h.Count {
-		f, end := plain(body, s.scan.pos)
-		switch {
-		case end > 0:
-			s.scan.pos = end
-		case cutShort(body[s.scan.pos:]): // the rest may come; it is walked once
-			s.scan.buf = nil
-			return
-		default:
-			if f, s.walk = s.scan.full(); !s.walk {
-				s.scan.buf = nil
-				return
-			}
+		f, ok := s.next(body)
+		if !ok {
+			break
 		}
 		if t := s.h.BaseTimestamp + model.Millis(f.timestampDelta); t != -1 {
 			s.low, s.high = min(s.low, t), max(s.high, t)
@@ -78,6 +69,20 @@ func (s *Survey) look(body []byte) {
 		s.seen++
 	}
 	s.scan.buf = nil
+}
+
+// next reads the record that comes next, once it is whole: with every piece that comes, a
+// long one would be walked anew.
+func (s *Survey) next(body []byte) (f facts, ok bool) {
+	if f, end := plain(body, s.scan.pos); end > 0 {
+		s.scan.pos = end
+		return f, true
+	}
+	if cutShort(body[s.scan.pos:]) {
+		return f, false
+	}
+	f, s.walk = s.scan.full()
+	return f, s.walk
 }
 
 // cutShort reports whether the record at the front of b goes on behind b.
