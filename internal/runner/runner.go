@@ -121,7 +121,7 @@ func (r Runner) outlast(ctx context.Context, ended <-chan error, nodes int) erro
 			if nodes == 1 {
 				return err
 			}
-			r.Log.Error("the other nodes go on", "err", err)
+			r.Log.Error("a node is gone, the others go on", "err", err)
 		}
 	}
 }
@@ -166,14 +166,12 @@ func (r Runner) processes(ctx context.Context, out io.Writer, dir string, o cli.
 		cmds = append(cmds, c)
 		waiting.Go(func() { ended <- endOf(c, f) })
 	}
-	ready, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ready, cancel := context.WithCancel(ctx)
+	defer cancel()
 	early := make(chan error, 1)
 	waiting.Go(func() { early <- waitReady(ready, addrs) })
 	select {
 	case err := <-ended:
-		cancel(err)
-		<-early
 		return err
 	case err := <-early:
 		if err != nil {
