@@ -14,6 +14,7 @@ import (
 const (
 	Tidemark = "tidemark"
 	Kafka    = "kafka"
+	Least    = "least" // the least broker, bench/least
 )
 
 // Machine is where the Figures come from.

@@ -74,3 +74,17 @@ func (l limits) beside(scenario string, f figures) {
 		f["times_floor"] = cost / floor
 	}
 }
+
+// besideLeast adds to the figures of a pair how they compare with the least broker's.
+func (o outcome) besideLeast(pair int) {
+	if pair >= len(o.runs[least]) {
+		return
+	}
+	cost := o.runs[least][pair]["cpu_s_per_gb"]
+	for _, system := range []string{tidemark, kafka} {
+		if pair < len(o.runs[system]) && cost > 0 {
+			f := o.runs[system][pair]
+			f["times_least"] = f["cpu_s_per_gb"] / cost
+		}
+	}
+}

@@ -20,12 +20,14 @@ import (
 
 	"github.com/tidemark-log/tidemark/bench/ballast"
 	"github.com/tidemark-log/tidemark/bench/history"
+	leastbroker "github.com/tidemark-log/tidemark/bench/least"
 	"github.com/tidemark-log/tidemark/bench/rig"
 )
 
 const (
 	tidemark = history.Tidemark
 	kafka    = history.Kafka
+	least    = history.Least
 )
 
 type figures = history.Figures
@@ -65,6 +67,18 @@ func (l *list) Set(v string) error {
 }
 
 func main() {
+	do := command
+	if len(os.Args) > 1 && os.Args[1] == least {
+		do = func() error { return leastbroker.Command(os.Args[:2], os.Args[2:]) }
+	}
+	if err := do(); err != nil {
+		fmt.Fprintln(os.Stderr, "scenarios:", err)
+		os.Exit(1)
+	}
+}
+
+// command does what the flags say.
+func command() error {
 	var s settings
 	command := flag.String("kafka", os.Getenv("KAFKA"), "command that starts clusters: COMMAND start|stop|pids|kill|restart|tool (default $KAFKA)")
 	names := flag.Bool("list", false, "list the scenarios")
@@ -85,7 +99,7 @@ func main() {
 	flag.StringVar(&s.rdkafka, "rdkafka", "rdkafka_performance", "librdkafka's program of that name; its scenarios are skipped without it")
 	flag.Float64Var(&s.kafkaPeak, "kafka-peak", 0, "records a second that Apache Kafka takes at its peak; 0: measured when it is needed")
 	flag.BoolVar(&s.details, "details", false, "print every figure, not those of the first look")
-	flag.StringVar(&s.only, "only", "", "tidemark or kafka: run one system alone")
+	flag.StringVar(&s.only, "only", "", "tidemark, kafka or least: run one system alone")
 	flag.StringVar(&s.history, "history", "bench/history.jsonl", `where results are appended; "": nowhere`)
 	flag.Var((*list)(&s.set), "set", "KEY=VALUE for the brokers of Tidemark; may be repeated")
 	flag.Parse()
@@ -93,16 +107,13 @@ func main() {
 		for _, sc := range scenarios {
 			fmt.Printf("%-28s %s\n", sc.name, sc.about)
 		}
-		return
+		return nil
 	}
 	s.with = given(flag.CommandLine)
 	s.starter.Command = strings.Fields(*command)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s); err != nil {
-		fmt.Fprintln(os.Stderr, "scenarios:", err)
-		os.Exit(1)
-	}
+	return run(ctx, s)
 }
 
 // telling are the flags that change what a scenario measures, those aside that have
@@ -199,8 +210,8 @@ func choose(s settings) ([]scenario, error) {
 	switch {
 	case len(s.starter.Command) == 0:
 		return nil, errors.New("name the command that starts clusters with -kafka or $KAFKA")
-	case s.only != "" && s.only != tidemark && s.only != kafka:
-		return nil, fmt.Errorf("-only is %s or %s, not %q", tidemark, kafka, s.only)
+	case s.only != "" && s.only != tidemark && s.only != kafka && s.only != least:
+		return nil, fmt.Errorf("-only is %s, %s or %s, not %q", tidemark, kafka, least, s.only)
 	}
 	var out []scenario
 	for _, sc := range scenarios {
@@ -214,13 +225,17 @@ func choose(s settings) ([]scenario, error) {
 	return out, nil
 }
 
-// order returns who runs first in a pair: they take turns.
-func order(pair int, only string) []string {
-	both := []string{kafka, tidemark}
-	if pair%2 == 1 {
-		slices.Reverse(both)
+// order returns who runs first in a pair: they take turns. The least broker runs with
+// them where it can.
+func order(pair int, only string, can bool) []string {
+	all := []string{kafka, tidemark}
+	if can {
+		all = append(all, least)
 	}
-	return slices.DeleteFunc(both, func(system string) bool { return only != "" && system != only })
+	if pair%2 == 1 {
+		slices.Reverse(all)
+	}
+	return slices.DeleteFunc(all, func(system string) bool { return only != "" && system != only })
 }
 
 // measure runs all pairs of a scenario.
@@ -235,7 +250,7 @@ func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 		s.kafkaPeak = f["records_per_second"]
 	}
 	for pair := range s.pairs {
-		for _, system := range order(pair, s.only) {
+		for _, system := range order(pair, s.only, sc.needs&leastToo != 0) {
 			f, err := s.once(ctx, sc, system)
 			if err != nil {
 				return o, fmt.Errorf("%s on %s, pair %d: %w", sc.name, system, pair+1, err)
@@ -244,6 +259,7 @@ func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 			o.runs[system] = append(o.runs[system], f)
 			fmt.Fprintf(os.Stderr, "%s %d/%d %s:%s\n", sc.name, pair+1, s.pairs, system, brief(f))
 		}
+		o.besideLeast(pair)
 	}
 	return o, nil
 }
@@ -251,10 +267,13 @@ func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 // once runs a scenario on a fresh cluster of one system.
 func (s *settings) once(ctx context.Context, sc scenario, system string) (f figures, err error) {
 	binary, set := "", []string(nil)
-	if system == tidemark {
-		binary, set = s.binary, s.set
-	}
 	starter := s.starter
+	switch system {
+	case tidemark:
+		binary, set = s.binary, s.set
+	case least:
+		starter.Command = []string{os.Args[0], least}
+	}
 	if sc.needs&disk != 0 {
 		starter.Dir = s.disk
 	}
@@ -287,7 +306,7 @@ func (s *settings) remember(o outcome, here history.Machine, commit string) erro
 		return nil
 	}
 	var entries []history.Entry
-	for _, system := range []string{tidemark, kafka, "machine"} {
+	for _, system := range []string{tidemark, kafka, least, "machine"} {
 		if runs := o.runs[system]; len(runs) > 0 {
 			entries = append(entries, history.Entry{
 				Date: time.Now().UTC().Truncate(time.Second), Commit: commit, Scenario: o.scenario, System: system, MB: s.megs,

@@ -25,6 +25,7 @@ const (
 	kafkaPeak need = 1 << (iota - 1) // the rate that Apache Kafka takes, known first
 	disk                             // data in the directory of -disk
 	rdkafka                          // the program of -rdkafka
+	leastToo                         // nothing; the least broker can do it too
 )
 
 // peakOf names the scenario whose rate on Apache Kafka is its peak.
@@ -32,15 +33,15 @@ const peakOf = "produce-1k-rf3-acks-all"
 
 // scenarios is the table of all.
 var scenarios = []scenario{
-	{"produce-1k-rf1-acks-1", "peak produce, 1 KiB, one broker, acks=1", 1, nothing, peakProduce(1024, 1, "1")},
-	{"produce-1k-rf1-acks-all", "peak produce, 1 KiB, one broker, acks=all", 1, nothing, peakProduce(1024, 1, "all")},
+	{"produce-1k-rf1-acks-1", "peak produce, 1 KiB, one broker, acks=1", 1, leastToo, peakProduce(1024, 1, "1")},
+	{"produce-1k-rf1-acks-all", "peak produce, 1 KiB, one broker, acks=all", 1, leastToo, peakProduce(1024, 1, "all")},
 	{"produce-1k-rf3-acks-1", "peak produce, 1 KiB, three replicas, acks=1", 3, nothing, peakProduce(1024, 3, "1")},
 	{peakOf, "peak produce, 1 KiB, three replicas, acks=all", 3, nothing, peakProduce(1024, 3, "all")},
-	{"produce-100-rf1-acks-1", "peak produce, 100 B, one broker, acks=1", 1, nothing, peakProduce(100, 1, "1")},
-	{"produce-100-rf1-acks-all", "peak produce, 100 B, one broker, acks=all", 1, nothing, peakProduce(100, 1, "all")},
+	{"produce-100-rf1-acks-1", "peak produce, 100 B, one broker, acks=1", 1, leastToo, peakProduce(100, 1, "1")},
+	{"produce-100-rf1-acks-all", "peak produce, 100 B, one broker, acks=all", 1, leastToo, peakProduce(100, 1, "all")},
 	{"produce-100-rf3-acks-1", "peak produce, 100 B, three replicas, acks=1", 3, nothing, peakProduce(100, 3, "1")},
 	{"produce-100-rf3-acks-all", "peak produce, 100 B, three replicas, acks=all", 3, nothing, peakProduce(100, 3, "all")},
-	{"consume-hot", "one reader reads what was just written, three replicas", 3, nothing, consumeHot},
+	{"consume-hot", "one reader reads what was just written, three replicas", 3, leastToo, consumeHot},
 	{"consume-cold", "the same from the disk: the log is not in memory any more", 3, disk, consumeCold},
 	{"fan-out-8", "eight readers read along with one producer at its peak, three replicas", 3, nothing, fanOut},
 	{"latency-1000", "1,000 records/s of 1 KiB, acks=all, three replicas, one reader", 3, nothing, latencyAt(1000)},

@@ -17,11 +17,14 @@ import (
 )
 
 func TestSystemsTakeTurnsToBeFirst(t *testing.T) {
-	if a, b := order(0, ""), order(1, ""); !slices.Equal(a, []string{kafka, tidemark}) || !slices.Equal(b, []string{tidemark, kafka}) {
+	if a, b := order(0, "", false), order(1, "", false); !slices.Equal(a, []string{kafka, tidemark}) || !slices.Equal(b, []string{tidemark, kafka}) {
 		t.Errorf("%v, then %v", a, b)
 	}
-	if got := order(1, kafka); !slices.Equal(got, []string{kafka}) {
+	if got := order(1, kafka, true); !slices.Equal(got, []string{kafka}) {
 		t.Errorf("%v", got)
+	}
+	if a, b := order(0, "", true), order(1, "", true); !slices.Equal(a, []string{kafka, tidemark, least}) || !slices.Equal(b, []string{least, tidemark, kafka}) {
+		t.Errorf("%v, then %v", a, b)
 	}
 }
 
@@ -79,6 +82,26 @@ func TestWorkIsDividedByWhatWasMoved(t *testing.T) {
 	perWork(f, 2*time.Second, 1000, 500_000_000)
 	if f["cpu_us_per_record"] != 2000 || f["cpu_s_per_gb"] != 4 {
 		t.Errorf("%v", f)
+	}
+}
+
+// What the client of one run took from a system, it took from the least broker of the
+// same pair.
+func TestTheLeastBrokerIsComparedPairByPair(t *testing.T) {
+	o := outcome{"produce", map[string][]figures{
+		tidemark: {{"cpu_s_per_gb": 3}, {"cpu_s_per_gb": 6}, {"cpu_s_per_gb": 1}}, kafka: {{"cpu_s_per_gb": 8}, {"cpu_s_per_gb": 12}},
+		least: {{"cpu_s_per_gb": 2}, {"cpu_s_per_gb": 4}},
+	}}
+	for pair := range 3 {
+		o.besideLeast(pair)
+	}
+	for i, want := range []float64{1.5, 1.5, 0} {
+		if got := o.runs[tidemark][i]["times_least"]; got != want {
+			t.Errorf("pair %d: %v", i, got)
+		}
+	}
+	if got := o.runs[kafka][0]["times_least"]; got != 4 {
+		t.Errorf("%v", got)
 	}
 }
 

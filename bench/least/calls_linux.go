@@ -1,0 +1,32 @@
+package least
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// pass sends a part of a file.
+func pass(to, file *os.File, at int64, n int) error {
+	for n > 0 {
+		sent, err := unix.Sendfile(int(to.Fd()), int(file.Fd()), &at, n)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		n -= max(0, sent)
+	}
+	return nil
+}
+
+// receive reads until b is full, in one call; a signal may leave it shorter.
+func receive(from *os.File, b []byte) (int, error) {
+	n, _, err := unix.Recvfrom(int(from.Fd()), b, unix.MSG_WAITALL)
+	switch {
+	case err == unix.EINTR:
+		return 0, nil
+	case err == nil && n == 0:
+		return 0, io.EOF
+	}
+	return n, err
+}
