@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -146,6 +147,11 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return usagef("the argument %q is one too many", args[len(names)])
 		}
+		for i, name := range names {
+			if args[i] == "" {
+				return usagef("the argument %s is empty", name)
+			}
+		}
 		return nil
 	}
 }
@@ -155,6 +161,9 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usagef("the argument %s is missing", name)
+		}
+		if slices.Contains(args, "") {
+			return usagef("an argument %s is empty", name)
 		}
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +53,9 @@ func (a *App) dumpLog() *cobra.Command {
 // be read.
 func (a *App) dumpFiles(files []string, opts dumplog.Options) error {
 	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return fmt.Errorf("%s is a directory: name files in it, such as %s", name, filepath.Join(name, "00000000000000000000.log"))
+		}
 		err := dumplog.File(a.Out, name, opts)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

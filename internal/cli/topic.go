@@ -305,12 +305,18 @@ func (a *App) alterTopic(ctx context.Context, adm *kadm.Client, topic string, pa
 
 func (a *App) topicDelete() *cobra.Command {
 	var at reach
+	var internal bool
 	cmd := &cobra.Command{
 		Use:   "delete TOPIC...",
 		Short: "Delete topics with all their records",
 		Args:  atLeastOne("TOPIC"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return at.admin(cmd.Context(), func(adm *kadm.Client) error {
+				if !internal {
+					if err := refuseInternal(cmd.Context(), adm, names); err != nil {
+						return err
+					}
+				}
 				responses, err := adm.DeleteTopics(cmd.Context(), names...)
 				if err != nil {
 					return plain("delete topics", err, "")
@@ -327,5 +333,21 @@ func (a *App) topicDelete() *cobra.Command {
 		},
 	}
 	at.flags(cmd)
+	cmd.Flags().BoolVar(&internal, "internal", false, "delete topics too in which the cluster keeps its own state, such as offsets of consumer groups")
 	return cmd
+}
+
+// refuseInternal refuses topics that the cluster keeps for itself. One that is not
+// there is left to the deletion.
+func refuseInternal(ctx context.Context, adm *kadm.Client, names []string) error {
+	topics, err := adm.ListTopicsWithInternal(ctx, names...)
+	if err != nil {
+		return plain("delete topics", err, "")
+	}
+	for _, name := range names {
+		if topics[name].IsInternal {
+			return fmt.Errorf("delete topic %s: the cluster keeps its own state in it: give --internal if you mean it; nothing was deleted", name)
+		}
+	}
+	return nil
 }
