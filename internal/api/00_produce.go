@@ -114,7 +114,7 @@ func (c *produceCall) rules(t *config.Topic) *record.CheckRules {
 		MaxBytes: t.MaxMessageBytes, SegmentBytes: t.SegmentBytes, MaxRecord: t.MaxDecompressedBytes,
 		Compacted: t.CleanupCompact, LogAppendTime: t.LogAppendTime,
 		BeforeMax: bound(t.TimestampBeforeMax), AfterMax: bound(t.TimestampAfterMax),
-		Codec: record.Codec(t.Codec), Level: level(t), NoZstd: c.in.Version < 7,
+		Codec: record.Codec(t.Codec), Level: level(t), NoZstd: c.in.Version < 7, Room: c.r,
 	}
 }
 

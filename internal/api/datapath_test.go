@@ -9,11 +9,13 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/config"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/storage"
+	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -325,5 +327,14 @@ func TestRecordsAreNotSentWithoutTheListOfWhatWasAborted(t *testing.T) {
 	*broken = true
 	if out, has := read(); has || out.Err != model.ErrKafkaStorageError || out.Records.Len != 0 || len(out.Aborted) > 0 {
 		t.Errorf("with an index that cannot be read: %v, records %v of %d bytes", out.Err, has, out.Records.Len)
+	}
+}
+
+// What a batch unpacks to is held within the bound of its listener.
+func TestABatchIsUnpackedWithinTheBoundsOfItsListener(t *testing.T) {
+	r := &transport.Request{}
+	c := &produceCall{r: r}
+	if rules := c.rules(&config.Topic{}); rules.Room != r {
+		t.Errorf("the room is %v", rules.Room)
 	}
 }

@@ -162,6 +162,13 @@ func atLeastOne(name string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return usagef("the argument %s is missing", name)
 		}
+		return anyNumber(name)(nil, args)
+	}
+}
+
+// anyNumber takes arguments of this name, or none.
+func anyNumber(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
 		if slices.Contains(args, "") {
 			return usagef("an argument %s is empty", name)
 		}

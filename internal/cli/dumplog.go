@@ -18,6 +18,7 @@ func (a *App) dumpLog() *cobra.Command {
 	var metadata, transactions, offsets bool
 	cmd := &cobra.Command{
 		Use:   "dump-log FILE...",
+		Args:  anyNumber("FILE"),
 		Short: "Print the files of a data directory in words, as kafka-dump-log does",
 		Long: "Print files of a data directory in words, line by line as kafka-dump-log does: .log, .index, .timeindex, .txnindex,\n" +
 			".snapshot and .checkpoint. The options are those of kafka-dump-log.",

@@ -25,6 +25,7 @@ func (a *App) replicas() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "replicas [TOPIC...]",
+		Args:  anyNumber("TOPIC"),
 		Short: "Show the marks of every replica, and why a follower is outside the ISR",
 		Long: "Ask every broker for its replicas and show, for each partition, the log end offset (LEO) and high\n" +
 			"watermark (HW) of each replica, what the leader remembers of each follower (RemoteLEO, last fetch),\n" +

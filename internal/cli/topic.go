@@ -144,6 +144,7 @@ func (a *App) topicDescribe() *cobra.Command {
 	var internal bool
 	cmd := &cobra.Command{
 		Use:   "describe [TOPIC...]",
+		Args:  anyNumber("TOPIC"),
 		Short: "Show leaders, replicas, ISR and configs of topics",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return at.admin(cmd.Context(), func(adm *kadm.Client) error {

@@ -31,6 +31,8 @@ type CheckRules struct {
 	Internal bool
 	// Seen is a survey of the batch, of the bytes as they are; nil when there is none.
 	Seen *Survey
+	// Room bounds what is held unpacked; nil does not.
+	Room Room
 }
 
 // NoTimeLimit is the value of BeforeMax and AfterMax that allows every time.
@@ -137,6 +139,7 @@ type checker struct {
 	now   model.Millis
 
 	maxTimestamp model.Millis
+	unpacked     int64       // bytes of the body, once its records were judged
 	renumber     bool        // some offset delta is not the record's index
 	refused      int32       // records
 	bad          []BadRecord // the first of them
@@ -148,12 +151,17 @@ func (c *checker) body() []byte { return c.batch[HeaderSize:] }
 // records judges every record and finds the largest timestamp.
 func (c *checker) records() CheckResult {
 	if s := c.rules.Seen; s.vouches(c) {
-		c.maxTimestamp = max(-1, s.high)
+		c.maxTimestamp, c.unpacked = max(-1, s.high), int64(len(c.body()))
 		return CheckResult{}
 	}
 	if c.h.Codec() == CodecNone {
 		return c.scan(&scan{buf: c.body()})
 	}
+	held := wholeBytes(c.h.Codec(), c.body())
+	if !c.hold(held) {
+		return abandoned()
+	}
+	defer c.drop(held)
 	f := inflaters.Get().(*inflater)
 	defer f.put()
 	src, err := f.open(c.h.Codec(), c.body())
@@ -184,6 +192,7 @@ func (c *checker) scan(s *scan) CheckResult {
 		}
 		return refuse(model.ErrInvalidRecord, "bytes follow the last of %d records", c.h.Count)
 	}
+	c.unpacked = s.at()
 	return c.verdict()
 }
 
@@ -251,17 +260,11 @@ func (c *checker) finish() CheckResult {
 		target = h.Codec()
 	}
 	if target != h.Codec() || c.renumber {
-		var err error
-		if batch, err = c.repack(target); err != nil {
-			return refuse(model.ErrInvalidRecord, "the records cannot be repacked: %v", err)
+		r := c.repacked(target)
+		if r.Err != model.None {
+			return r
 		}
-		h, _ = ParseHeader(batch)
-		if c.rules.MaxBytes > 0 && h.Size() > int(c.rules.MaxBytes) {
-			return refuse(model.ErrMessageTooLarge, "the repacked batch has %d bytes, more than max.message.bytes %d", h.Size(), c.rules.MaxBytes)
-		}
-		if c.rules.SegmentBytes > 0 && h.Size() > int(c.rules.SegmentBytes) {
-			return refuse(model.ErrRecordListTooLarge, "the repacked batch has %d bytes, more than segment.bytes %d", h.Size(), c.rules.SegmentBytes)
-		}
+		h, batch = r.Header, r.Batch
 	}
 	attributes, timestamp, appendTime := h.Attributes&^logAppendTimeBit, c.maxTimestamp, model.Millis(-1)
 	if c.rules.LogAppendTime {
@@ -274,54 +277,4 @@ func (c *checker) finish() CheckResult {
 		h.CRC = seal(batch)
 	}
 	return CheckResult{Batch: batch, Header: h, AppendTime: appendTime}
-}
-
-// repack makes a new batch of the same records with another codec, or with
-// offset deltas that count from 0.
-func (c *checker) repack(target Codec) ([]byte, error) {
-	body, err := inflate(nil, c.h.Codec(), c.body())
-	if err != nil {
-		return nil, err
-	}
-	if c.renumber {
-		if body, err = renumber(body, c.h.Count); err != nil {
-			return nil, err
-		}
-	}
-	out := make([]byte, HeaderSize, HeaderSize+len(body)/2+64)
-	out = deflate(out, target, c.rules.Level, body)
-	h := c.h
-	h.Attributes = h.Attributes&^codecMask | int16(target)
-	h.Length = int32(len(out) - frameSize)
-	h.put(out)
-	seal(out)
-	return out, nil
-}
-
-// renumber copies records with offset deltas 0, 1, 2 and so on.
-func renumber(body []byte, count int32) ([]byte, error) {
-	out := make([]byte, 0, len(body)+len(body)/8)
-	var rec []byte
-	for i := range int64(count) {
-		size, n := varint(body)
-		if n <= 0 || size < 1 || size > int64(len(body)-n) {
-			return nil, errMalformed
-		}
-		old := body[n : n+int(size)]
-		body = body[n+int(size):]
-		_, tn := varlong(old[1:])
-		if tn <= 0 {
-			return nil, errMalformed
-		}
-		_, on := varint(old[1+tn:])
-		if on <= 0 {
-			return nil, errMalformed
-		}
-		rec = append(rec[:0], old[:1+tn]...)
-		rec = binary.AppendVarint(rec, i)
-		rec = append(rec, old[1+tn+on:]...)
-		out = binary.AppendVarint(out, int64(len(rec)))
-		out = append(out, rec...)
-	}
-	return out, nil
 }

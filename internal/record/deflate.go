@@ -128,7 +128,11 @@ func (d *deflater) pack(dst, body []byte) []byte {
 	if err != nil {
 		panic("packing into memory failed: " + err.Error())
 	}
-	return append(dst, d.out.Bytes()...)
+	dst = append(dst, d.out.Bytes()...)
+	if d.out.Cap() > keptBlock {
+		d.out = bytes.Buffer{}
+	}
+	return dst
 }
 
 func deflateSnappy(dst, body []byte) []byte {

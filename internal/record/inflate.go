@@ -134,20 +134,28 @@ func (s *snappyReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (s *snappyReader) next() error {
+// source takes the next packed block off what is to come.
+func (s *snappyReader) source() ([]byte, error) {
 	src := s.rest
-	if s.framed {
-		if len(src) < 4 {
-			return errSnappy
-		}
-		n := int64(binary.BigEndian.Uint32(src))
-		if n > int64(len(src)-4) {
-			return errSnappy
-		}
-		src = src[4 : 4+n]
-		s.rest = s.rest[4+n:]
-	} else {
+	if !s.framed {
 		s.rest = nil
+		return src, nil
+	}
+	if len(src) < 4 {
+		return nil, errSnappy
+	}
+	n := int64(binary.BigEndian.Uint32(src))
+	if n > int64(len(src)-4) {
+		return nil, errSnappy
+	}
+	s.rest = src[4+n:]
+	return src[4 : 4+n], nil
+}
+
+func (s *snappyReader) next() error {
+	src, err := s.source()
+	if err != nil {
+		return err
 	}
 	size, err := snappy.DecodedLen(src)
 	if err != nil {
@@ -240,7 +248,8 @@ func lz4Frame(body []byte) []byte {
 	return body
 }
 
-// inflate unpacks a body into memory, at most maxHeld bytes of it.
+// inflate unpacks a body into memory behind dst, at most maxHeld bytes of it. Where it
+// fits into dst nothing is allocated.
 func inflate(dst []byte, c Codec, body []byte) ([]byte, error) {
 	f := inflaters.Get().(*inflater)
 	defer f.put()
@@ -248,7 +257,9 @@ func inflate(dst []byte, c Codec, body []byte) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("unpack %s: %w", c, err)
 	}
-	dst = slices.Grow(dst, max(1024, 2*len(body)))
+	if cap(dst) == len(dst) {
+		dst = slices.Grow(dst, max(1024, 2*len(body)))
+	}
 	for {
 		if len(dst) == cap(dst) {
 			dst = append(dst, 0)[:len(dst)]

@@ -77,13 +77,23 @@ func (z *zstdDecoder) free() {
 	d.idle = append(d.idle, z)
 }
 
+// streams reports whether a frame is unpacked as a stream. A single segment is its own
+// window.
+func streams(h *zstd.Header) bool {
+	window := h.WindowSize
+	if h.SingleSegment {
+		window = h.FrameContentSize
+	}
+	return window <= zstdWindow && !h.Skippable
+}
+
 func (f *inflater) openZstd(body []byte) (io.Reader, error) {
 	var h zstd.Header
 	if err := h.Decode(body); err != nil {
 		return nil, err
 	}
 	f.zs = takeZstd()
-	if h.WindowSize <= zstdWindow && !h.Skippable {
+	if streams(&h) {
 		return f.zs.stream, f.zs.stream.Reset(&f.src)
 	}
 	out, err := f.zs.whole.DecodeAll(body, nil)

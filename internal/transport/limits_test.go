@@ -99,3 +99,47 @@ func TestOnlyAStopIsSilent(t *testing.T) {
 		})
 	}
 }
+
+// What packed batches unpack to is bounded for all connections together. More than the
+// whole bound is held alone, and who waits goes on or hears that the connection ended.
+func TestBytesUnpackedAreBounded(t *testing.T) {
+	b := newBench(t, Options{MaxUnpacked: 1000})
+	one, two := b.dial(t), b.dial(t)
+	one.send(1, produceOf(10))
+	r1 := <-b.requests
+	two.send(1, produceOf(10))
+	r2 := <-b.requests
+	waiting := func(r *Request, n int64) chan bool {
+		held := make(chan bool, 1)
+		go func() { held <- r.Hold(n) }()
+		for holdingBack(b.unpacked) == 0 {
+			runtime.Gosched()
+		}
+		if len(held) > 0 {
+			t.Errorf("%d more bytes are held beyond the bound", n)
+		}
+		return held
+	}
+	if !r1.Hold(5000) {
+		t.Fatal("more than the bound is not held alone")
+	}
+	held := waiting(r2, 600)
+	r1.Drop(5000)
+	if !<-held || !r1.Hold(400) {
+		t.Error("there is room, and it is not given")
+	}
+	held = waiting(r1, 1)
+	r2.CloseConn(errors.New("enough"))
+	r1.CloseConn(errors.New("enough"))
+	if <-held {
+		t.Error("room is given to a connection that ended")
+	}
+	r2.Drop(600)
+	r1.Drop(400)
+}
+
+func holdingBack(b *budget) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
+}

@@ -83,3 +83,11 @@ func (r *Request) Free() {
 	r.Body = nil
 	r.frame.Release()
 }
+
+// Hold waits until so many more bytes may be held for requests of this listener than
+// came on its connections: what a packed batch unpacks to. More than all of them may be
+// held alone. Only Serve may wait here. False says that the connection ended.
+func (r *Request) Hold(bytes int64) bool { return r.Conn.server.unpacked.take(bytes, r.Conn.closed) }
+
+// Drop says that they are held no more.
+func (r *Request) Drop(bytes int64) { r.Conn.server.unpacked.give(bytes) }

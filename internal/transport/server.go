@@ -47,6 +47,9 @@ type Options struct {
 	// MaxInFlight bounds the bytes of Produce requests that are held at one
 	// time (512 MiB). Readers wait when it is reached.
 	MaxInFlight int64
+	// MaxUnpacked bounds what handlers hold unpacked of them at one time (256 MiB).
+	// Readers wait in Request.Hold when it is reached.
+	MaxUnpacked int64
 	// MaxPipelined bounds the Produce requests of one connection that are
 	// handed over and whose answers are not sent (64).
 	MaxPipelined int
@@ -102,6 +105,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 512 << 20
 	}
+	if o.MaxUnpacked <= 0 {
+		o.MaxUnpacked = 256 << 20
+	}
 	if o.MaxPipelined <= 0 {
 		o.MaxPipelined = 64
 	}
@@ -122,6 +128,7 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	budget   *budget
+	unpacked *budget
 	stopping *task.Signal
 	idle     *task.Signal // closed after Close with the last handler
 	noise    noise
@@ -150,6 +157,7 @@ func NewServer(l net.Listener, opts Options) *Server {
 		opts:     opts,
 		listener: l,
 		budget:   newBudget(opts.Runtime, opts.MaxInFlight),
+		unpacked: newBudget(opts.Runtime, opts.MaxUnpacked),
 		stopping: opts.Runtime.NewSignal(),
 		idle:     opts.Runtime.NewSignal(),
 		conns:    make(map[*Conn]struct{}),
