@@ -2,6 +2,7 @@ package least
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 
@@ -9,31 +10,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const keyProduce = 0
+const (
+	keyProduce  = 0
+	keyVersions = 18
+)
 
-// served are the newest versions that are served, by key: the last ones without
-// tagged fields.
-var served = map[int16]int16{0: 8, 1: 11, 2: 5, 3: 8, 18: 3, 19: 4, 22: 1}
+// span is of versions, both ends in it.
+type span struct{ oldest, newest int16 }
+
+// served are the versions that are served, by key; the newest ones are the last without
+// tagged fields. Produce and Fetch are read and written by hand.
+var served = map[int16]span{keyProduce: {3, 8}, 1: {11, 11}, 2: {1, 5}, 3: {0, 8}, keyVersions: {0, 3}, 19: {0, 4}, 22: {0, 1}}
 
 // answer serves every request but Produce; body is what follows the fixed part of the
 // header.
 func (c *conn) answer(r request, body []byte) error {
-	if newest, ok := served[r.key]; !ok || r.version > newest && r.key != 18 {
-		return fmt.Errorf("key %d version %d is not served", r.key, r.version)
-	}
-	if r.key == 18 {
+	if r.key == keyVersions {
 		return c.versions(r)
 	}
-	if n := int16(binary.BigEndian.Uint16(body)); n > 0 { // client id
-		body = body[n:]
+	body, err := behindName(body)
+	if err != nil {
+		return err
 	}
 	req := kmsg.RequestForKey(r.key)
 	req.SetVersion(r.version)
-	if err := req.ReadFrom(body[2:]); err != nil {
+	if err := req.ReadFrom(body); err != nil {
 		return fmt.Errorf("read a request with key %d: %w", r.key, err)
 	}
 	var resp kmsg.Response
-	var err error
 	switch req := req.(type) {
 	case *kmsg.FetchRequest:
 		return c.fetch(r, req)
@@ -53,6 +57,17 @@ func (c *conn) answer(r request, body []byte) error {
 	return c.tell(r, resp)
 }
 
+// behindName skips the client's id, which may be null.
+func behindName(b []byte) ([]byte, error) {
+	if len(b) >= 2 {
+		n := 2 + max(0, int(int16(binary.BigEndian.Uint16(b))))
+		if n <= len(b) {
+			return b[n:], nil
+		}
+	}
+	return nil, errors.New("a request ends in its client's id")
+}
+
 func (c *conn) tell(r request, resp kmsg.Response) error {
 	c.begin(r)
 	c.out = resp.AppendTo(c.out)
@@ -61,12 +76,12 @@ func (c *conn) tell(r request, resp kmsg.Response) error {
 
 func (c *conn) versions(r request) error {
 	resp := kmsg.NewPtrApiVersionsResponse()
-	if resp.Version = r.version; r.version > served[18] {
+	if resp.Version = r.version; r.version < 0 || r.version > served[keyVersions].newest {
 		resp.Version, resp.ErrorCode = 0, kerr.UnsupportedVersion.Code
 	}
-	for key, newest := range served {
+	for key, v := range served {
 		k := kmsg.NewApiVersionsResponseApiKey()
-		k.ApiKey, k.MaxVersion = key, newest
+		k.ApiKey, k.MinVersion, k.MaxVersion = key, v.oldest, v.newest
 		resp.ApiKeys = append(resp.ApiKeys, k)
 	}
 	return c.tell(r, resp)

@@ -1,14 +1,15 @@
 package least
 
 import (
+	"bufio"
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,7 +21,8 @@ const patience = 10 * time.Second
 
 // Command is what a rig.Starter runs: start -d DIR -n NODES -p PORT prints the
 // addresses, pids -d DIR the process, stop -d DIR ends it. Serve, in place of start, is
-// that process. self is the command that leads here.
+// that process, which prints the addresses when it listens. self is the command that
+// leads here.
 func Command(self []string, args []string) error {
 	if len(args) == 0 {
 		return errors.New("say start, pids or stop")
@@ -34,7 +36,11 @@ func Command(self []string, args []string) error {
 	}
 	switch args[0] {
 	case "start":
-		return start(self, *dir, *nodes, *port)
+		all, err := start(self, *dir, *nodes, *port)
+		if err == nil {
+			fmt.Println(all)
+		}
+		return err
 	case "serve":
 		return serve(*dir, *nodes, *port)
 	case "pids":
@@ -49,44 +55,55 @@ func Command(self []string, args []string) error {
 	return fmt.Errorf("%q is not start, pids or stop", args[0])
 }
 
-// start starts the process and returns when all ports are open.
-func start(self []string, dir string, nodes, port int) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// start starts the process and returns the addresses, which it prints when it listens:
+// that a port is open would not tell whose it is. A process that does not is ended.
+func start(self []string, dir string, nodes, port int) (string, error) {
+	name := filepath.Join(dir, "1", "log") // where a rig looks for it
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return "", err
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+	log, err := os.Create(name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer log.Close()
-	cmd := exec.Command(self[0], append(self[1:], "serve", "-d", dir, "-n", strconv.Itoa(nodes), "-p", strconv.Itoa(port))...)
-	cmd.Stderr = log
+	told, tells, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer told.Close()
+	args := slices.Concat(self[1:], []string{"serve", "-d", dir, "-n", strconv.Itoa(nodes), "-p", strconv.Itoa(port)})
+	cmd := exec.Command(self[0], args...)
+	cmd.Stdout, cmd.Stderr = tells, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return err
+	err = cmd.Start()
+	tells.Close()
+	if err != nil {
+		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
-		return err
+	all, err := addresses(told, dir, cmd.Process.Pid)
+	if err != nil {
+		cmd.Process.Kill()
+		os.Remove(pidFile(dir))
+		text, _ := os.ReadFile(name)
+		return "", fmt.Errorf("wait until process %d listens: %w, %v: %s", cmd.Process.Pid, err, cmd.Wait(), text)
 	}
-	var all []string
-	for i := range nodes {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port+i))
-		if err := await(func() bool { return open(at) }); err != nil {
-			return fmt.Errorf("wait for %s: %w", at, err)
-		}
-		all = append(all, at)
-	}
-	fmt.Println(strings.Join(all, ","))
-	return nil
+	return all, nil
 }
 
-func open(at string) bool {
-	c, err := net.Dial("tcp", at)
-	if err == nil {
-		c.Close()
+// addresses notes the process and returns the line that it prints.
+func addresses(told *os.File, dir string, pid int) (string, error) {
+	if err := os.WriteFile(pidFile(dir), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return "", err
 	}
-	return err == nil
+	if err := told.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(told).ReadString('\n')
+	return strings.TrimSpace(line), err
 }
+
+func pidFile(dir string) string { return filepath.Join(dir, "pid") }
 
 func await(done func() bool) error {
 	for end := time.Now().Add(patience); !done(); time.Sleep(again) {
@@ -99,12 +116,13 @@ func await(done func() bool) error {
 
 // serve is the process. It ends with a signal.
 func serve(dir string, nodes, port int) error {
+	stopped := make(chan os.Signal, 1)
+	signal.Notify(stopped, syscall.SIGTERM, os.Interrupt)
 	c, err := Listen(dir, nodes, port)
 	if err != nil {
 		return err
 	}
-	stopped := make(chan os.Signal, 1)
-	signal.Notify(stopped, syscall.SIGTERM, os.Interrupt)
+	fmt.Println(strings.Join(c.Addresses(), ","))
 	go func() {
 		<-stopped
 		c.Close()
@@ -113,7 +131,7 @@ func serve(dir string, nodes, port int) error {
 }
 
 func process(dir string) (int, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	text, err := os.ReadFile(pidFile(dir))
 	if err != nil {
 		return 0, err
 	}

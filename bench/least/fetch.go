@@ -122,7 +122,7 @@ func (c *conn) pour(all [][]stretch) error {
 			if s.n == 0 {
 				continue
 			}
-			if err := c.send(c.out[sent:s.behind]); err != nil {
+			if err := ahead(c.f, c.out[sent:s.behind]); err != nil {
 				return err
 			}
 			sent = s.behind

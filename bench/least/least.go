@@ -2,7 +2,8 @@
 // bench/load, for what this client and the machine leave of a floor. It receives, sums
 // and writes what is produced, piece by piece, and sends it by sendfile, each
 // connection on a thread of its own. It keeps nothing over a restart, copies nothing to
-// other nodes and checks nothing but sums.
+// other nodes and checks nothing but sums. It is not a strict bound: the thread that
+// receives may wake for each segment of a piece.
 package least
 
 import (
@@ -36,8 +37,8 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	logs  map[place]*partition
-	conns []*os.File // of all connections, to be closed
-	ids   int64      // of producers, the last one
+	conns map[*os.File]bool // of all connections that have not ended
+	ids   int64             // of producers, the last one
 	ended bool
 }
 
@@ -60,7 +61,7 @@ type batch struct{ offset, at int64 }
 
 // Listen opens a port for each node; 0 as the first one lets the kernel choose all.
 func Listen(dir string, nodes, port int) (*Cluster, error) {
-	c := &Cluster{dir: dir, logs: map[place]*partition{}}
+	c := &Cluster{dir: dir, logs: map[place]*partition{}, conns: map[*os.File]bool{}}
 	for i := range nodes {
 		at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
 		if port != 0 {
@@ -96,7 +97,13 @@ func (c *Cluster) Serve() error {
 			return c.accept(l, &all)
 		})
 	}
-	return all.Wait()
+	err := all.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.logs {
+		p.file.Close()
+	}
+	return err
 }
 
 func (c *Cluster) accept(l *net.TCPListener, all *errgroup.Group) error {
@@ -119,9 +126,9 @@ func (c *Cluster) accept(l *net.TCPListener, all *errgroup.Group) error {
 		}
 		all.Go(func() error {
 			runtime.LockOSThread()
-			defer f.Close()
+			defer c.forget(f)
 			err := (&conn{c: c, f: f, buf: make([]byte, piece)}).run()
-			if c.closed() || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+			if c.closed() || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 				return nil // it ended, or its client left
 			}
 			return err
@@ -136,16 +143,28 @@ func blocking(tcp *net.TCPConn) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, syscall.SetNonblock(int(f.Fd()), false)
+	if err := syscall.SetNonblock(int(f.Fd()), false); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (c *Cluster) keep(f *os.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		c.conns = append(c.conns, f)
+		c.conns[f] = true
 	}
 	return !c.ended
+}
+
+// forget closes a connection, so that Close finds only open ones.
+func (c *Cluster) forget(f *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, f)
+	f.Close()
 }
 
 func (c *Cluster) closed() bool {
@@ -154,7 +173,8 @@ func (c *Cluster) closed() bool {
 	return c.ended
 }
 
-// Close ends all connections and removes the files.
+// Close ends all connections and removes the files, which Serve closes when no
+// connection uses them any more.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,8 +185,8 @@ func (c *Cluster) Close() {
 	for _, l := range c.listeners {
 		l.Close()
 	}
-	for _, f := range c.conns {
-		if raw, err := f.SyscallConn(); err == nil { // fails if it was closed
+	for f := range c.conns {
+		if raw, err := f.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) { syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 		}
 	}
@@ -175,13 +195,16 @@ func (c *Cluster) Close() {
 	}
 }
 
-// at returns the log of a partition.
+// at returns the log of a partition. Once the cluster has ended it makes none.
 func (c *Cluster) at(topic string, p int32) (*partition, error) {
 	if p < 0 || p >= Partitions {
 		return nil, fmt.Errorf("there is no partition %d", p)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		return nil, errors.New("the cluster has ended")
+	}
 	key := place{topic, p}
 	if l := c.logs[key]; l != nil {
 		return l, nil
@@ -266,6 +289,9 @@ func (c *conn) run() error {
 		r := request{key: int16(binary.BigEndian.Uint16(head[4:])), version: int16(binary.BigEndian.Uint16(head[6:])),
 			id: int32(binary.BigEndian.Uint32(head[8:]))}
 		c.from += 12
+		if err := r.check(size); err != nil {
+			return err
+		}
 		if r.key == keyProduce {
 			err = c.produce(r)
 		} else {
@@ -284,6 +310,19 @@ func (c *conn) run() error {
 type request struct {
 	key, version int16
 	id           int32
+}
+
+// check refuses what is not served, and a size without the header. An unknown version
+// of ApiVersions has an answer.
+func (r request) check(size int) error {
+	v, ok := served[r.key]
+	switch {
+	case size < 8:
+		return fmt.Errorf("a request of %d bytes has no header", size)
+	case !ok || r.key != keyVersions && (r.version < v.oldest || r.version > v.newest):
+		return fmt.Errorf("key %d version %d is not served", r.key, r.version)
+	}
+	return nil
 }
 
 // begin starts an answer; its size is filled in by finish.

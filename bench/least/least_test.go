@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"net"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,19 +20,54 @@ import (
 // serving starts a cluster that ends with the test.
 func serving(t *testing.T, nodes int) *Cluster {
 	t.Helper()
+	c, end := started(t, nodes)
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// started starts a cluster and returns what ends it. It must leave no file and no
+// connection open then.
+func started(t *testing.T, nodes int) (*Cluster, func() error) {
+	t.Helper()
 	c, err := Listen(t.TempDir(), nodes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Serve() }()
-	t.Cleanup(func() {
+	return c, func() error {
 		c.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		err := <-ended
+		for _, p := range c.logs {
+			if _, err := p.file.Stat(); !errors.Is(err, os.ErrClosed) {
+				t.Errorf("%s is open: %v", p.file.Name(), err)
+			}
 		}
-	})
-	return c
+		if left, err := os.ReadDir(c.dir); len(left) > 0 || len(c.conns) > 0 || err != nil {
+			t.Errorf("%d files and %d connections are left, %v", len(left), len(c.conns), err)
+		}
+		return err
+	}
+}
+
+func TestAClusterThatEndedMakesNoFiles(t *testing.T) {
+	c, end := started(t, 1)
+	if _, err := c.at("t", 0); err != nil {
+		t.Error(err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.at("t", 1); err == nil {
+		t.Error("a partition was made after the end")
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "t-1.log")); err == nil {
+		t.Error("a file is left")
+	}
 }
 
 // The load itself tells when it did not read what was acknowledged.
@@ -109,14 +144,9 @@ func TestAWrongSumIsRefusedAndLeavesNothing(t *testing.T) {
 	c := serving(t, 1)
 	cl := client(t, c)
 	produce := func(spoil int) int16 {
-		req := kmsg.NewPtrProduceRequest()
-		req.Version, req.Acks = 8, -1
-		topic, part := kmsg.NewProduceRequestTopic(), kmsg.NewProduceRequestTopicPartition()
-		part.Records = slices.Clone(batchOf(t))
-		part.Records[len(part.Records)-1] ^= byte(spoil)
-		topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
-		req.Topics = append(req.Topics, topic)
-		resp, err := cl.Broker(1).Request(t.Context(), req)
+		records := batchOf(t, "a value")
+		records[len(records)-1] ^= byte(spoil)
+		resp, err := cl.Broker(1).Request(t.Context(), produceOf(8, -1, records))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,12 +170,23 @@ func TestAWrongSumIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// produceOf asks for partition 0 of topic t.
+func produceOf(version, acks int16, records []byte) *kmsg.ProduceRequest {
+	req := kmsg.NewPtrProduceRequest()
+	req.Version, req.Acks = version, acks
+	topic, part := kmsg.NewProduceRequestTopic(), kmsg.NewProduceRequestTopicPartition()
+	part.Records = records
+	topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+	req.Topics = append(req.Topics, topic)
+	return req
+}
+
 // batchOf takes a batch of one record off a client.
-func batchOf(t *testing.T) []byte {
+func batchOf(t *testing.T, value string) []byte {
 	t.Helper()
 	c := serving(t, 1)
-	cl := client(t, c, kgo.DefaultProduceTopic("t"))
-	r, err := cl.ProduceSync(t.Context(), kgo.StringRecord("a value")).First()
+	cl := client(t, c, kgo.DefaultProduceTopic("t"), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	r, err := cl.ProduceSync(t.Context(), kgo.StringRecord(value)).First()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,42 +202,4 @@ func batchOf(t *testing.T) []byte {
 		t.Fatalf("a batch of %d bytes in a log of %d", got, l.size)
 	}
 	return b
-}
-
-func TestItsCommandStartsNamesAndEndsIt(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	t.Setenv(asCommand, "1")
-	self, dir := []string{os.Args[0]}, filepath.Join(t.TempDir(), "state")
-	if err := start(self, dir, 1, port); err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		t.Fatalf("%v\n%s", err, log)
-	}
-	pid, err := process(dir)
-	if err != nil || ended(pid) {
-		t.Errorf("process %d ended, or %v", pid, err)
-	}
-	if err := stop(dir); err != nil || !ended(pid) {
-		t.Errorf("process %d goes on, %v", pid, err)
-	}
-	if err := Command(self, []string{"restart", "-d", dir}); err == nil {
-		t.Error("it can be restarted")
-	}
-}
-
-// asCommand makes the test's own binary the command.
-const asCommand = "TIDEMARK_LEAST"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) == "" {
-		os.Exit(m.Run())
-	}
-	if err := Command(os.Args[:1], os.Args[1:]); err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
 }

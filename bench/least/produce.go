@@ -2,6 +2,7 @@ package least
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -25,7 +26,14 @@ func (c *conn) produce(r request) error {
 			return err
 		}
 	}
-	if _, err := c.next(2 + 4); err != nil { // acks, timeout
+	acks, err := c.int16()
+	if err == nil && acks == 0 {
+		err = errors.New("acks=0 is not served: every request has an answer")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := c.next(4); err != nil { // timeout
 		return err
 	}
 	topics, err := c.int32()
@@ -64,6 +72,9 @@ func (c *conn) topic() (kmsg.ProduceResponseTopic, error) {
 // connection.
 func (c *conn) records(topic string, p int32) (base int64, code int16, err error) {
 	size, err := c.int32()
+	if err == nil && size < headerSize {
+		err = fmt.Errorf("%d bytes of partition %d are not a batch", size, p)
+	}
 	if err != nil {
 		return -1, 0, err
 	}
