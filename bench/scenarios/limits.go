@@ -75,16 +75,20 @@ func (l limits) beside(scenario string, f figures) {
 	}
 }
 
-// besideLeast adds to the figures of a pair how they compare with the least broker's.
+// besideLeast adds to the figures of a pair how they compare with the least broker's,
+// if both have a cost.
 func (o outcome) besideLeast(pair int) {
 	if pair >= len(o.runs[least]) {
 		return
 	}
 	cost := o.runs[least][pair]["cpu_s_per_gb"]
 	for _, system := range []string{tidemark, kafka} {
-		if pair < len(o.runs[system]) && cost > 0 {
-			f := o.runs[system][pair]
-			f["times_least"] = f["cpu_s_per_gb"] / cost
+		if pair >= len(o.runs[system]) {
+			continue
+		}
+		f := o.runs[system][pair]
+		if own := f["cpu_s_per_gb"]; own > 0 && cost > 0 {
+			f["times_least"] = own / cost
 		}
 	}
 }

@@ -222,7 +222,30 @@ func choose(s settings) ([]scenario, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q; -list lists them", s.names)
 	}
+	if s.only == least {
+		return leastOf(out)
+	}
 	return out, nil
+}
+
+// leastOf leaves what the least broker can do, and says what it leaves out.
+func leastOf(all []scenario) ([]scenario, error) {
+	var can []scenario
+	var not []string
+	for _, sc := range all {
+		if sc.needs&leastToo != 0 {
+			can = append(can, sc)
+		} else {
+			not = append(not, sc.name)
+		}
+	}
+	switch {
+	case len(can) == 0:
+		return nil, fmt.Errorf("the least broker can do none of %s", strings.Join(not, ", "))
+	case len(not) > 0:
+		fmt.Fprintf(os.Stderr, "skipped, as the least broker cannot do them: %s\n", strings.Join(not, ", "))
+	}
+	return can, nil
 }
 
 // order returns who runs first in a pair: they take turns. The least broker runs with

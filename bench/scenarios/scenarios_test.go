@@ -103,6 +103,10 @@ func TestTheLeastBrokerIsComparedPairByPair(t *testing.T) {
 	if got := o.runs[kafka][0]["times_least"]; got != 4 {
 		t.Errorf("%v", got)
 	}
+	o.runs[kafka] = []figures{{}}
+	if o.besideLeast(0); len(o.runs[kafka][0]) > 0 {
+		t.Errorf("a run without a cost has %v", o.runs[kafka][0])
+	}
 }
 
 func TestScenariosHaveNamesOfTheirOwnAndThePeakIsOne(t *testing.T) {
@@ -132,6 +136,26 @@ func TestScenariosAreChosenByExpression(t *testing.T) {
 		if _, err := choose(s); err == nil {
 			t.Errorf("%q was accepted", names)
 		}
+	}
+}
+
+// A scenario that the least broker cannot do would measure Apache Kafka first, or
+// nothing.
+func TestTheLeastBrokerAloneRunsOnlyWhatItCanDo(t *testing.T) {
+	s := settings{names: ".", only: least}
+	s.starter.Command = []string{"kafka"}
+	got, err := choose(s)
+	if err != nil || len(got) != 5 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, sc := range got {
+		if sc.needs&leastToo == 0 {
+			t.Errorf("%s was chosen", sc.name)
+		}
+	}
+	s.names = "^latency-half-peak$"
+	if got, err := choose(s); err == nil || !strings.Contains(err.Error(), "latency-half-peak") {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
