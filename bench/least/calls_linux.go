@@ -14,6 +14,9 @@ func pass(to, file *os.File, at int64, n int) error {
 		if err != nil && err != unix.EINTR {
 			return err
 		}
+		if err == nil && sent == 0 {
+			return io.ErrUnexpectedEOF
+		}
 		n -= max(0, sent)
 	}
 	return nil
