@@ -17,14 +17,18 @@ import (
 // produceCall is one Produce request from its frame to its answer. Parts are
 // the partitions of all topics in the order of the request.
 type produceCall struct {
-	d    *DataPath
-	r    *transport.Request
-	in   kmsg.ProduceRequest
-	img  *image.Image
-	work Produce
-	said []verdict        // parallel to work.Parts
-	seen *preview.Preview // until the batches are checked; nil when there is none
+	d     *DataPath
+	r     *transport.Request
+	in    kmsg.ProduceRequest
+	img   *image.Image
+	work  Produce
+	said  []verdict        // parallel to work.Parts
+	seen  *preview.Preview // until the batches are checked; nil when there is none
+	grown int64            // bytes that batches of the request took more when they were repacked
 }
+
+// maxGrowth bounds what the batches of one request may take more than what came.
+const maxGrowth = 64 << 20
 
 // verdict is what the check of a batch says to the client besides the code.
 type verdict struct {
@@ -94,6 +98,13 @@ func (c *produceCall) check(t *kmsg.ProduceRequestTopic, p *kmsg.ProduceRequestT
 	if res.Err != model.None {
 		part.Err, said.message, said.bad = res.Err, res.Message, res.Bad
 		return
+	}
+	if grown := int64(len(res.Batch) - len(p.Records)); grown > 0 {
+		if c.grown += grown; c.grown > maxGrowth {
+			part.Err, said.message = model.ErrRecordListTooLarge, "the batches of the request take too much when they are unpacked: send fewer at once"
+			return
+		}
+		c.r.Grow(grown)
 	}
 	said.append = res.AppendTime
 	part.Hosted, part.Batch, part.Producer = h, res.Batch, res.Header.Producer()

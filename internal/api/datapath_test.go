@@ -338,3 +338,25 @@ func TestABatchIsUnpackedWithinTheBoundsOfItsListener(t *testing.T) {
 		t.Errorf("the room is %v", rules.Room)
 	}
 }
+
+// A request of some KB may name a partition thousands of times, with batches that are
+// stored unpacked: what is kept of it until it is stored has a bound.
+func TestWhatTheBatchesOfARequestGrowToIsBounded(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t", 1, "compression.type", "uncompressed", "max.message.bytes", "100000000")
+	o := record.PlainOptions()
+	o.Codec = record.CodecZstd
+	b := record.NewBuilder(o)
+	b.Add(wall, nil, make([]byte, maxGrowth*2/5))
+	req := produceRequest(1, "t", b.Bytes(), 0, 0, 0)
+	parts := do[*kmsg.ProduceResponse](w, req).Topics[0].Partitions
+	for i, want := range []model.Error{model.None, model.None, model.ErrRecordListTooLarge} {
+		if parts[i].ErrorCode != want.Code() {
+			t.Errorf("batch %d: code %d", i, parts[i].ErrorCode)
+		}
+	}
+	next := do[*kmsg.ProduceResponse](w, produceRequest(1, "t", b.Bytes(), 0)).Topics[0].Partitions
+	if next[0].ErrorCode != 0 || next[0].BaseOffset != 2 {
+		t.Errorf("the next request: %+v", next[0])
+	}
+}

@@ -162,16 +162,13 @@ func (c *checker) records() CheckResult {
 		return abandoned()
 	}
 	defer c.drop(held)
-	f := inflaters.Get().(*inflater)
-	defer f.put()
-	src, err := f.open(c.h.Codec(), c.body())
+	p, err := openPacked(c.h.Codec(), c.body())
 	if err != nil {
 		return unreadable(err)
 	}
-	s := scanners.Get().(*scan)
-	*s = scan{buf: s.buf[:0], src: src, most: int64(c.rules.MaxRecord)}
-	defer scanners.Put(s)
-	return c.scan(s)
+	defer p.close()
+	p.s.most = int64(c.rules.MaxRecord)
+	return c.scan(p.s)
 }
 
 func (c *checker) scan(s *scan) CheckResult {

@@ -167,6 +167,9 @@ func (s *snappyReader) next() error {
 	if size > maxHeld {
 		return errTooLarge
 	}
+	if size > cap(s.block) {
+		s.block = nil // not held beside the larger one
+	}
 	s.block, err = snappy.Decode(s.block[:cap(s.block)], src)
 	s.pos = 0
 	return err

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -51,6 +52,42 @@ func Records(batch []byte, fn func(*Record) bool) error {
 	}
 	if len(body) > 0 {
 		return errTrailing
+	}
+	return nil
+}
+
+// Times calls fn with the offset and the time of each record of a whole batch until fn
+// returns false. It is Records for those who need no more: a packed body is unpacked
+// piece by piece.
+func Times(batch []byte, fn func(model.Offset, model.Millis) bool) error {
+	h, ok := ParseHeader(batch)
+	if !ok || h.Magic != Magic || h.Size() > len(batch) {
+		return errMalformed
+	}
+	s := &scan{buf: batch[HeaderSize:h.Size()]}
+	if h.Codec() != CodecNone {
+		p, err := openPacked(h.Codec(), s.buf)
+		if err != nil {
+			return fmt.Errorf("unpack %s: %w", h.Codec(), err)
+		}
+		defer p.close()
+		s = p.s
+	}
+	for i := range h.Count {
+		f, ok := s.next()
+		if !ok {
+			return fmt.Errorf("record %d of %d: %w", i, h.Count, cmp.Or(s.err, errMalformed))
+		}
+		t := h.BaseTimestamp + model.Millis(f.timestampDelta)
+		if h.LogAppendTime() {
+			t = h.MaxTimestamp
+		}
+		if !fn(h.Base+model.Offset(f.offsetDelta), t) {
+			return nil
+		}
+	}
+	if !s.done() {
+		return cmp.Or(s.err, errTrailing)
 	}
 	return nil
 }

@@ -37,9 +37,9 @@ func abandoned() CheckResult {
 	return refuse(model.ErrRequestTimedOut, "the connection ended before the batch was unpacked")
 }
 
-// wholeBytes is what has to be held at a time to walk over the records of a packed
-// body: a frame of zstd with a large window, the largest block of snappy. What is
-// malformed counts nothing, for it is not unpacked.
+// wholeBytes is what has to be held at a time to walk over the records of a packed body,
+// at most: frames of zstd if the first one has a large window, the largest block of
+// snappy.
 func wholeBytes(codec Codec, body []byte) int64 {
 	switch codec {
 	case CodecZstd:
@@ -47,10 +47,7 @@ func wholeBytes(codec Codec, body []byte) int64 {
 		if h.Decode(body) != nil || streams(&h) {
 			return 0
 		}
-		if h.HasFCS {
-			return int64(min(h.FrameContentSize, maxHeld))
-		}
-		return 2 * maxHeld // it grows, from one buffer into the next
+		return wholeZstd(body)
 	case CodecSnappy:
 		return largestBlock(body)
 	}
@@ -100,9 +97,10 @@ func (c *checker) repacked(target Codec) CheckResult {
 		return unpackable(err)
 	}
 	h, _ := ParseHeader(batch)
-	r := c.rules.size(int64(h.Size()))
-	r.Header, r.Batch = h, batch
-	return r
+	if r := c.rules.size(int64(h.Size())); r.Err != model.None {
+		return r
+	}
+	return CheckResult{Header: h, Batch: batch}
 }
 
 func unpackable(why error) CheckResult {

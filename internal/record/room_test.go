@@ -3,6 +3,8 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -100,7 +102,8 @@ func TestWhatIsHeldUnpackedIsAccountedFor(t *testing.T) {
 		{"one block of snappy, repacked", bare, CodecGzip, []int64{n, 3 * n}},
 		{"a frame that tells its size", withBody(plain, CodecZstd, frame(t, body, false, window)), CodecProducer, []int64{n}},
 		{"the same, repacked", withBody(plain, CodecZstd, frame(t, body, false, window)), CodecGzip, []int64{n, 3 * n}},
-		{"a frame that does not", withBody(plain, CodecZstd, frame(t, body, true, window)), CodecProducer, []int64{2 * maxHeld}},
+		{"a frame behind an empty one", withBody(plain, CodecZstd, append(slices.Clone(emptyFrame), frame(t, body, false, window)...)), CodecProducer, []int64{n}},
+		{"framed blocks of snappy", withBody(plain, CodecSnappy, xerial(body[:2*smallHold], body[2*smallHold:])), CodecProducer, []int64{n - 2*smallHold}},
 		{"a single segment", withBody(plain, CodecZstd, frame(t, body, false, zstd.WithSingleSegment(true))), CodecProducer, []int64{n}},
 	} {
 		rules, l := roomy(c.target, 1<<40)
@@ -109,6 +112,97 @@ func TestWhatIsHeldUnpackedIsAccountedFor(t *testing.T) {
 		}
 		if !slices.Equal(l.takes, c.takes) || l.held != 0 {
 			t.Errorf("%s: room was taken for %v, not %v, and is kept for %d", c.name, l.takes, c.takes, l.held)
+		}
+	}
+}
+
+// emptyFrame is a frame of zstd with a window of 16 MiB, a content of 0 bytes, and an
+// empty block.
+var emptyFrame = []byte{0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x70, 0, 0, 0, 0, 1, 0, 0}
+
+// xerial packs each part into a block of snappy.
+func xerial(parts ...[]byte) []byte {
+	out := deflateSnappy(nil, nil)
+	for _, p := range parts {
+		block := snappy.Encode(nil, p)
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(block))), block...)
+	}
+	return out
+}
+
+// Frames need not tell what they hold, there may be several, and some to be skipped. What
+// is held for them is never less than what they unpack to, and hardly more if their blocks
+// are full.
+func TestFramesAreMeasuredByTheirBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	noise := make([]byte, 1<<20)
+	for i := range noise {
+		noise[i] = byte(rng.IntN(1 + i>>16))
+	}
+	for range 50 {
+		var body []byte
+		total, frames := 0, 1+rng.IntN(4)
+		for range frames {
+			part := noise[:rng.IntN(len(noise))]
+			total += len(part)
+			body = append(body, frame(t, part, rng.IntN(2) == 0, zstd.WithEncoderCRC(rng.IntN(2) == 0), zstd.WithSingleSegment(rng.IntN(2) == 0),
+				zstd.WithWindowSize(1<<(16+rng.IntN(8))))...)
+			if rng.IntN(2) == 0 {
+				body = append(body, 0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3)
+			}
+		}
+		if got := wholeZstd(body); got < int64(total) || got > int64(total+frames*zstdBlock) {
+			t.Fatalf("%d frames of %d bytes are measured as %d", frames, total, got)
+		}
+		wholeZstd(body[:rng.IntN(len(body))]) // cut anywhere
+	}
+}
+
+// A thousand frames of 14 bytes, each of 128 KiB: not each of them makes a new buffer.
+func TestManyFramesAreUnpackedIntoOneBuffer(t *testing.T) {
+	one := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x70, 0, 0, 2, 0}
+	one = append(one, 1|1<<1|0, 0, 0x10, 7) // the last block: 128 KiB of one byte
+	body := slices.Concat(emptyFrame, bytes.Repeat(one, 1000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := inflate(make([]byte, 0, 1000*zstdBlock+1), CodecZstd, body)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(got) != 1000*zstdBlock {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if made := after.TotalAlloc - before.TotalAlloc; made > 3*1000*zstdBlock {
+		t.Errorf("%d MB were allocated for %d", made>>20, len(got)>>20)
+	}
+}
+
+// Times sees what Records sees, also of what is packed.
+func TestTimesAreThoseOfTheRecords(t *testing.T) {
+	for codec := CodecNone; codec <= CodecZstd; codec++ {
+		for _, appended := range []bool{false, true} {
+			o := PlainOptions()
+			o.Codec = codec
+			b := NewBuilder(o)
+			for i := range 3000 {
+				b.Add(model.Millis(1000+i*7%500), nil, []byte("value"))
+			}
+			batch := slices.Clone(b.Bytes())
+			Stamp(batch, 40, 3)
+			if appended {
+				batch[atAttributes+1] |= logAppendTimeBit
+			}
+			type at struct {
+				o model.Offset
+				t model.Millis
+			}
+			var want, got []at
+			err := Records(batch, func(r *Record) bool { want = append(want, at{r.Offset, r.Timestamp}); return true })
+			also := Times(batch, func(o model.Offset, t model.Millis) bool { got = append(got, at{o, t}); return true })
+			if err != nil || also != nil || len(got) != 3000 || !slices.Equal(got, want) {
+				t.Errorf("%v, appended %v: %d of %d, %v %v", codec, appended, len(got), len(want), err, also)
+			}
+			if Times(batch[:len(batch)-1], func(model.Offset, model.Millis) bool { return true }) == nil {
+				t.Errorf("%v: a batch that is cut short has times", codec)
+			}
 		}
 	}
 }

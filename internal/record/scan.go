@@ -226,3 +226,27 @@ func (s *scan) headers(end int64) bool {
 
 // scanners keeps buffers for packed bodies.
 var scanners = sync.Pool{New: func() any { return &scan{buf: make([]byte, 0, scanBuffer)} }}
+
+// packedScan is a scan of a packed body with what unpacks it.
+type packedScan struct {
+	s *scan
+	f *inflater
+}
+
+// openPacked begins to walk over a packed body.
+func openPacked(codec Codec, body []byte) (packedScan, error) {
+	f := inflaters.Get().(*inflater)
+	src, err := f.open(codec, body)
+	if err != nil {
+		f.put()
+		return packedScan{}, err
+	}
+	s := scanners.Get().(*scan)
+	*s = scan{buf: s.buf[:0], src: src}
+	return packedScan{s, f}, nil
+}
+
+func (p packedScan) close() {
+	scanners.Put(p.s)
+	p.f.put()
+}

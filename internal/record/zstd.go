@@ -79,12 +79,71 @@ func (z *zstdDecoder) free() {
 
 // streams reports whether a frame is unpacked as a stream. A single segment is its own
 // window.
-func streams(h *zstd.Header) bool {
-	window := h.WindowSize
+func streams(h *zstd.Header) bool { return window(h) <= zstdWindow && !h.Skippable }
+
+func window(h *zstd.Header) uint64 {
 	if h.SingleSegment {
-		window = h.FrameContentSize
+		return h.FrameContentSize
 	}
-	return window <= zstdWindow && !h.Skippable
+	return h.WindowSize
+}
+
+// wholeZstd is what the frames of a body unpack to at most, maxHeld or less: the
+// decoder stops there.
+func wholeZstd(body []byte) int64 {
+	total := uint64(0)
+	for len(body) > 0 && total < maxHeld {
+		var h zstd.Header
+		rest, err := h.DecodeAndStrip(body)
+		if err != nil {
+			break
+		}
+		if h.Skippable {
+			body = rest[min(len(rest), int(h.SkippableSize)):]
+			continue
+		}
+		size, rest, ok := blocks(rest, min(window(&h), zstdBlock))
+		if h.HasFCS {
+			size = min(size, h.FrameContentSize)
+		}
+		if total += size; !ok {
+			break
+		}
+		if h.HasCheckSum {
+			rest = rest[min(len(rest), 4):]
+		}
+		body = rest
+	}
+	return int64(min(total, maxHeld))
+}
+
+// zstdBlock is the most that a block unpacks to.
+const zstdBlock = 128 << 10
+
+// blocks adds up what the blocks of a frame unpack to, most each if they are packed, and
+// returns what follows the last one. False says that there is no last one.
+func blocks(b []byte, most uint64) (size uint64, rest []byte, ok bool) {
+	for len(b) >= 3 {
+		head := int(b[0]) | int(b[1])<<8 | int(b[2])<<16
+		n, came := head>>3, head>>3
+		switch head >> 1 & 3 {
+		case 0: // as it is
+			size += uint64(n)
+		case 1: // one byte, repeated
+			size, came = size+uint64(n), 1
+		case 2:
+			size += most
+		default:
+			return size, nil, false
+		}
+		if came > len(b)-3 {
+			return size, nil, false
+		}
+		if b = b[3+came:]; head&1 == 1 {
+			return size, b, true
+		}
+	}
+	return size, nil, false
 }
 
 func (f *inflater) openZstd(body []byte) (io.Reader, error) {
@@ -96,7 +155,8 @@ func (f *inflater) openZstd(body []byte) (io.Reader, error) {
 	if streams(&h) {
 		return f.zs.stream, f.zs.stream.Reset(&f.src)
 	}
-	out, err := f.zs.whole.DecodeAll(body, nil)
+	// Where it all fits, the decoder does not make a larger buffer for each frame.
+	out, err := f.zs.whole.DecodeAll(body, make([]byte, 0, wholeZstd(body)))
 	if err != nil {
 		return nil, err
 	}

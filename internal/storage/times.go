@@ -89,9 +89,9 @@ func (w *walk) pick(h record.Header, start model.Offset, t model.Millis) (Timest
 	}
 	var out TimestampOffset
 	found := false
-	err = record.Records(batch, func(r *record.Record) bool {
-		if r.Offset >= start && r.Timestamp >= t {
-			out, found = TimestampOffset{Timestamp: r.Timestamp, Offset: r.Offset, Epoch: h.LeaderEpoch}, true
+	err = record.Times(batch, func(offset model.Offset, at model.Millis) bool {
+		if offset >= start && at >= t {
+			out, found = TimestampOffset{Timestamp: at, Offset: offset, Epoch: h.LeaderEpoch}, true
 		}
 		return !found
 	})
@@ -159,9 +159,9 @@ func (w *walk) eachTime(h record.Header, start model.Offset, fn func(int64)) err
 	if err != nil {
 		return err
 	}
-	err = record.Records(batch, func(r *record.Record) bool {
-		if r.Offset >= start {
-			fn(int64(r.Timestamp))
+	err = record.Times(batch, func(offset model.Offset, t model.Millis) bool {
+		if offset >= start {
+			fn(int64(t))
 		}
 		return true
 	})

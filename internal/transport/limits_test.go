@@ -5,11 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tidemark-log/tidemark/internal/task"
 )
 
 func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
@@ -141,5 +144,113 @@ func TestBytesUnpackedAreBounded(t *testing.T) {
 func holdingBack(b *budget) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.waiting
+	return len(b.waiting)
+}
+
+// Who wants much is not kept out by many who want little, and who gives up is forgotten.
+func TestABudgetServesInTheOrderOfComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *task.Runtime
+		b, never := newBudget(rt, 100), rt.NewSignal()
+		if !b.take(60, task.Forever, never) {
+			t.Fatal("there is room")
+		}
+		served := make(chan string, 3)
+		ask := asking(b, served, never)
+		ask("large", 500, task.Forever)
+		ask("impatient", 20, time.Second)
+		ask("small", 10, task.Forever)
+		if len(served) > 0 {
+			t.Errorf("%s was served before one that came first", <-served)
+		}
+		if got := <-served; got != "impatient gave up" {
+			t.Error(got)
+		}
+		b.give(60)
+		if got := <-served; got != "large" {
+			t.Error(got)
+		}
+		synctest.Wait()
+		if len(served) > 0 {
+			t.Error("there is room beside one that takes all")
+		}
+		b.give(500)
+		if got := <-served; got != "small" {
+			t.Error(got)
+		}
+		b.give(10)
+		if b.used != 0 || len(b.waiting) != 0 {
+			t.Errorf("%d bytes are held, %d wait", b.used, len(b.waiting))
+		}
+	})
+}
+
+// asking takes bytes of a budget by name, and tells what became of it.
+func asking(b *budget, served chan string, done *task.Signal) func(name string, n int64, limit time.Duration) {
+	return func(name string, n int64, limit time.Duration) {
+		go func() {
+			if !b.take(n, limit, done) {
+				name += " gave up"
+			}
+			served <- name
+		}()
+		synctest.Wait()
+	}
+}
+
+// Where the first in the queue gives up, those behind it may have room.
+func TestTheEndOfOneThatWaitsLetsOthersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *task.Runtime
+		b, never, gone := newBudget(rt, 100), rt.NewSignal(), rt.NewSignal()
+		b.take(60, task.Forever, never)
+		first, second := make(chan bool), make(chan bool)
+		go func() { first <- b.take(80, task.Forever, gone) }()
+		synctest.Wait()
+		go func() { second <- b.take(30, task.Forever, never) }()
+		synctest.Wait()
+		gone.Close()
+		if <-first || !<-second || b.used != 90 {
+			t.Errorf("%d bytes are held", b.used)
+		}
+	})
+}
+
+// What batches grow to counts as what came: the next request waits until it is stored.
+func TestWhatARequestGrewToCountsUntilItIsStored(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, requests, served := NewServer(l, Options{}), make(chan *Request, 2), make(chan error, 1)
+	go func() {
+		served <- s.Serve(HandlerFunc(func(r *Request) {
+			if r.Header.CorrelationID == 1 {
+				r.Grow(connWindow)
+			}
+			requests <- r
+		}))
+	}()
+	b := &bench{Server: s}
+	c := b.dial(t)
+	c.send(1, produceOf(10))
+	c.send(2, produceOf(10))
+	first := <-requests
+	for holdingBack(first.Conn.window) == 0 {
+		runtime.Gosched()
+	}
+	if len(requests) > 0 {
+		t.Error("the next request was read")
+	}
+	first.Free()
+	second := <-requests
+	for id, r := range []*Request{first, second} {
+		r.Reply(answerOf(r))
+		c.wantID(int32(id + 1))
+	}
+	c.Close()
+	s.Close(t.Context())
+	if err := <-served; err != nil || s.budget.used != 0 {
+		t.Errorf("%d bytes are held in the end, %v", s.budget.used, err)
+	}
 }

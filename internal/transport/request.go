@@ -86,8 +86,17 @@ func (r *Request) Free() {
 
 // Hold waits until so many more bytes may be held for requests of this listener than
 // came on its connections: what a packed batch unpacks to. More than all of them may be
-// held alone. Only Serve may wait here. False says that the connection ended.
-func (r *Request) Hold(bytes int64) bool { return r.Conn.server.unpacked.take(bytes, r.Conn.closed) }
+// held alone. Only Serve may wait here. False says that the connection ended, or that
+// there was no room for as long as a connection may stall.
+func (r *Request) Hold(bytes int64) bool {
+	s := r.Conn.server
+	return s.unpacked.take(bytes, s.opts.StallLimit, r.Conn.closed)
+}
 
 // Drop says that they are held no more.
 func (r *Request) Drop(bytes int64) { r.Conn.server.unpacked.give(bytes) }
+
+// Grow counts so many bytes as if they had come with the request: what was made of its
+// batches. They are held until its frame is. What is read next waits for them. Only Serve
+// may call it.
+func (r *Request) Grow(bytes int64) { r.frame.charge.grow(bytes) }
