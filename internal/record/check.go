@@ -159,7 +159,7 @@ func (c *checker) records() CheckResult {
 	}
 	held := wholeBytes(c.h.Codec(), c.body())
 	if !c.hold(held) {
-		return abandoned()
+		return crowded()
 	}
 	defer c.drop(held)
 	p, err := openPacked(c.h.Codec(), c.body())

@@ -12,8 +12,8 @@ import (
 // Room bounds what all checks hold unpacked at a time: a batch of 15 KB may unpack to
 // 125 MB.
 type Room interface {
-	// Hold waits until so many bytes may be held. False says that nobody waits for the
-	// verdict any more.
+	// Hold waits until so many bytes may be held. False says that there was no room in
+	// time, or that the connection ended.
 	Hold(bytes int64) bool
 	// Drop says that they are held no more.
 	Drop(bytes int64)
@@ -32,9 +32,9 @@ func (c *checker) drop(bytes int64) {
 	}
 }
 
-// abandoned is the verdict that nobody waits for.
-func abandoned() CheckResult {
-	return refuse(model.ErrRequestTimedOut, "the connection ended before the batch was unpacked")
+// crowded is the verdict where there was no room.
+func crowded() CheckResult {
+	return refuse(model.ErrRequestTimedOut, "there was no room to unpack the batch in time: send it again later, or in smaller batches")
 }
 
 // wholeBytes is what has to be held at a time to walk over the records of a packed body,
@@ -89,7 +89,7 @@ func (c *checker) repacked(target Codec) CheckResult {
 		held += c.unpacked
 	}
 	if !c.hold(held) {
-		return abandoned()
+		return crowded()
 	}
 	defer c.drop(held)
 	batch, err := c.repack(target)

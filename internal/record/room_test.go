@@ -280,7 +280,7 @@ func TestASizeIsNotForeseenWhereRecordsAreNumberedAnew(t *testing.T) {
 	}
 }
 
-func TestNothingIsUnpackedForAConnectionThatEnded(t *testing.T) {
+func TestNothingIsUnpackedWithoutRoom(t *testing.T) {
 	plain := packed(CodecNone, big)
 	for name, batch := range map[string][]byte{
 		"to repack": packed(CodecGzip, big), "to look at": withBody(plain, CodecZstd, frame(t, plain[HeaderSize:], false, zstd.WithWindowSize(16<<20))),
