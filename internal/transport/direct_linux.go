@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,19 +35,29 @@ func unsupported(err error) bool {
 // send moves n bytes of a file from off on. It returns how many the kernel took,
 // which is fewer only with an error.
 func (r *route) send(file uintptr, off int64, n int) (int, error) {
-	done := 0
+	done, m := 0, mover{}
 	err := r.repeat(func(conn int) (bool, error) {
-		k, err := unix.Sendfile(conn, int(file), &off, n-done)
+		k, err := m.move(conn, int(file), &off, n-done)
 		if err != nil {
 			return false, err
 		}
 		if k == 0 {
 			return false, io.ErrUnexpectedEOF
 		}
-		done += k
+		if done += k; done < n && full(conn) {
+			return false, unix.EAGAIN
+		}
 		return done == n, nil
 	})
 	return done, err
+}
+
+// full says that a connection takes nothing at this moment. To ask costs less than to
+// try, and to be told so is enough to be woken.
+func full(conn int) bool {
+	p, now := unix.PollFd{Fd: int32(conn), Events: unix.POLLOUT}, unix.Timespec{}
+	n, _, e := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	return e == 0 && n == 0
 }
 
 // write writes bytes that more will follow at once: the kernel need not send a
