@@ -84,7 +84,7 @@ func startCluster(s settings) (*cluster, error) {
 		}
 	}
 	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(c.bootstrap(), ",")...), kgo.MetadataMinAge(20*time.Millisecond),
-		kgo.DialTimeout(time.Second), kgo.RetryTimeout(10*time.Second))
+		kgo.DialTimeout(time.Second), kgo.RetryTimeout(10*time.Second), kgo.AlwaysRetryEOF())
 	if err != nil {
 		c.stop()
 		return nil, err

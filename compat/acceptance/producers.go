@@ -148,6 +148,8 @@ func newClient(c *cluster, opts ...kgo.Opt) (*kgo.Client, error) {
 		kgo.MetadataMinAge(20 * time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 		kgo.RecordRetries(1 << 30), kgo.UnknownTopicRetries(-1), kgo.DialTimeout(time.Second),
+		// A broker that dies under a new connection is not one that wants SASL.
+		kgo.AlwaysRetryEOF(),
 	}, opts...)...)
 }
 

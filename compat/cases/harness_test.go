@@ -120,7 +120,9 @@ func askOn[R kmsg.Response](w *world, c *transport.Client, req kmsg.Request) R {
 func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	w.t.Helper()
 	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(w.Addrs()...), kgo.Dialer(w.Dial), kgo.MetadataMinAge(20 * time.Millisecond),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })}, opts...)...)
+		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+		// A broker that dies under a new connection is not one that wants SASL.
+		kgo.AlwaysRetryEOF()}, opts...)...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
