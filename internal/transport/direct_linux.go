@@ -34,10 +34,10 @@ func unsupported(err error) bool {
 
 // send moves n bytes of a file from off on. It returns how many the kernel took,
 // which is fewer only with an error.
-func (r *route) send(file uintptr, off int64, n int) (int, error) {
-	done, m := 0, mover{}
+func (r *route) send(file descriptor, off int64, n int) (int, error) {
+	done, m := 0, newMover(file)
 	err := r.repeat(func(conn int) (bool, error) {
-		k, err := m.move(conn, int(file), &off, n-done)
+		k, err := m.move(conn, &off, n-done)
 		if err != nil {
 			return false, err
 		}

@@ -15,6 +15,6 @@ func routeTo(io.Writer) *route { return nil }
 
 func unsupported(error) bool { return true }
 
-func (r *route) send(uintptr, int64, int) (int, error) { return 0, errors.ErrUnsupported }
+func (r *route) send(descriptor, int64, int) (int, error) { return 0, errors.ErrUnsupported }
 
 func (r *route) write(net.Buffers) error { return errors.ErrUnsupported }

@@ -18,35 +18,44 @@ var pageSize = int64(os.Getpagesize())
 
 // mover moves a range of a file to a connection that does not block.
 type mover struct {
-	hot int64 // offset up to which the file was seen in memory
+	file       int
+	all, asked bool  // vfs: what of the file is in memory
+	hot        int64 // offset up to which it was seen there
+}
+
+func newMover(file descriptor) mover {
+	m := mover{file: int(file.Fd())}
+	if f, ok := file.(interface{ Memory() (all, asked bool) }); ok {
+		m.all, m.asked = f.Memory()
+	}
+	return m
 }
 
 // move is sendfile, and may move less. Bytes that need no disk are sent without word to
 // the scheduler: such a call is nothing but work for this processor, and to prepare for
 // a wait costs more than it saves (ADR 0023).
-func (m *mover) move(conn, file int, off *int64, n int) (int, error) {
+func (m *mover) move(conn int, off *int64, n int) (int, error) {
 	if m.hot <= *off {
-		m.hot = *off + int64(inMemory(file, *off, n))
+		m.hot = *off + int64(m.inMemory(*off, n))
 	}
 	if m.hot == *off {
-		return unix.Sendfile(conn, file, off, n)
+		return unix.Sendfile(conn, m.file, off, n)
 	}
 	n = min(n, int(m.hot-*off))
-	sent, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(conn), uintptr(file), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
+	sent, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(conn), uintptr(m.file), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
 	if e != 0 {
 		return 0, e
 	}
 	return int(sent), nil
 }
 
-// inMemory is how many of n bytes of a file, from off on, can be read without a disk; 0
-// may also mean that the kernel cannot tell (Linux before 6.5, some file systems). The
-// answer holds for a moment.
-func inMemory(file int, off int64, n int) int {
-	if onlyMemory(file) {
+// inMemory is how many of n bytes from off on can be read without a disk; 0 may also
+// mean that the kernel cannot tell (Linux before 6.5). The answer holds for a moment.
+func (m *mover) inMemory(off int64, n int) int {
+	if m.all {
 		return n
 	}
-	if n = min(n, hotPiece); cached(file, off, n) && isRead(file, off+int64(n)-1) {
+	if n = min(n, hotPiece); m.asked && cached(m.file, off, n) && isRead(m.file, off+int64(n)-1) {
 		return n
 	}
 	return 0
@@ -69,11 +78,4 @@ func cached(file int, off int64, n int) bool {
 	_, _, e := syscall.RawSyscall6(unix.SYS_CACHESTAT, uintptr(file), uintptr(unsafe.Pointer(&span)), uintptr(unsafe.Pointer(&stat)), 0, 0, 0)
 	last := off + int64(n) - 1
 	return e == 0 && int64(stat.Cache) >= last/pageSize-off/pageSize+1
-}
-
-// onlyMemory says that a file is on a file system that has no disk.
-func onlyMemory(file int) bool {
-	var s unix.Statfs_t
-	_, _, e := syscall.RawSyscall(unix.SYS_FSTATFS, uintptr(file), uintptr(unsafe.Pointer(&s)), 0)
-	return e == 0 && s.Type == unix.TMPFS_MAGIC
 }

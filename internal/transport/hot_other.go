@@ -5,9 +5,11 @@ package transport
 import "golang.org/x/sys/unix"
 
 // mover moves a range of a file to a connection that does not block.
-type mover struct{}
+type mover struct{ file int }
+
+func newMover(file descriptor) mover { return mover{int(file.Fd())} }
 
 // move is sendfile, and may move less.
-func (mover) move(conn, file int, off *int64, n int) (int, error) {
-	return unix.Sendfile(conn, file, off, n)
+func (m *mover) move(conn int, off *int64, n int) (int, error) {
+	return unix.Sendfile(conn, m.file, off, n)
 }

@@ -187,9 +187,12 @@ func (s *sender) send(w io.Writer, direct *route, l *Layout, before func()) erro
 	return s.write(w, before)
 }
 
+// descriptor is a file of the kernel.
+type descriptor interface{ Fd() uintptr }
+
 // fileRange sends a range of a file in the way that costs least.
 func (s *sender) fileRange(w io.Writer, direct *route, p *piece, before func()) error {
-	f, ok := p.file.(interface{ Fd() uintptr })
+	f, ok := p.file.(descriptor)
 	if !ok || direct == nil || p.n < directMin {
 		return s.file(w, p, before)
 	}
@@ -198,7 +201,7 @@ func (s *sender) fileRange(w io.Writer, direct *route, p *piece, before func()) 
 	}
 	for done := 0; done < p.n; {
 		before()
-		n, err := direct.send(f.Fd(), p.off+int64(done), min(p.n-done, sendChunk))
+		n, err := direct.send(f, p.off+int64(done), min(p.n-done, sendChunk))
 		if done == 0 && n == 0 && unsupported(err) {
 			return s.file(w, p, before)
 		}

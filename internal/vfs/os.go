@@ -18,14 +18,16 @@ func (osFS) Create(path string) (File, error) {
 }
 
 func openOS(path string, flags int) (File, error) {
-	f, err := os.OpenFile(path, flags, 0o644)
+	f, err := openUntimed(path, flags)
 	if errors.Is(err, os.ErrPermission) && flags == os.O_RDWR {
-		f, err = os.OpenFile(path, os.O_RDONLY, 0)
+		f, err = openUntimed(path, os.O_RDONLY)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &osFile{File: f}, nil
+	file := &osFile{File: f}
+	file.all, file.asked = memory(f)
+	return file, nil
 }
 
 func (osFS) Rename(oldPath, newPath string) error { return os.Rename(oldPath, newPath) }
@@ -84,7 +86,15 @@ func (osFS) Lock(path string) (io.Closer, error) {
 }
 
 // osFile adds vectored writes and data-only syncs to a file.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	all, asked bool // in memory
+}
+
+// Memory tells what reading the file may take: nothing but memory for all of it; or,
+// if asked, that the kernel can tell what of it is in memory, and reads that without a
+// wait. Neither is known of most file systems.
+func (f *osFile) Memory() (all, asked bool) { return f.all, f.asked }
 
 func (f *osFile) WriteVecAt(bufs [][]byte, off int64) (int64, error) {
 	return writeVec(f.File, bufs, off)

@@ -48,3 +48,30 @@ func syncData(f *os.File) error {
 		}
 	}
 }
+
+// openUntimed opens a file so that reading it does not change when it was last read:
+// that is a change of the file like any other, which waits for the journal. Only its
+// owner may ask for this; others open it as usual.
+func openUntimed(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOATIME, 0o644)
+	if errors.Is(err, unix.EPERM) {
+		return os.OpenFile(path, flags, 0o644)
+	}
+	return f, err
+}
+
+// memory is osFile.Memory of a file. Others than these lock a file against who writes
+// it, ask a server, or are not known.
+func memory(f *os.File) (all, asked bool) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
+		return false, false
+	}
+	switch uint32(s.Type) { // signed on some processors
+	case unix.TMPFS_MAGIC:
+		return true, false
+	case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+		return false, true
+	}
+	return false, false
+}
