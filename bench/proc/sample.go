@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,8 +12,7 @@ import (
 	"time"
 )
 
-// Sample is what processes cost up to a moment, added up. Context switches are
-// those of the threads that live.
+// Sample is what processes cost up to a moment, added up.
 type Sample struct {
 	CPU         time.Duration // user and system
 	RSS         int64         // resident now, bytes
@@ -21,19 +21,35 @@ type Sample struct {
 	Written     int64         // bytes that were given to write calls
 	DiskRead    int64         // bytes that storage had to deliver
 	DiskWritten int64         // bytes that were dirtied for storage; none for files in memory
-	Waited      int64         // context switches to wait
-	Preempted   int64         // context switches at the scheduler's will
+
+	threads map[string]switches // those that lived at the end, by their directories in /proc
+}
+
+// switches are context switches of a thread.
+type switches struct {
+	waited    int64 // to wait
+	preempted int64 // at the scheduler's will
 }
 
 // Take reads the sample of the processes.
 func Take(pids ...int) (Sample, error) {
-	sum := Sample{}
+	sum := Sample{threads: map[string]switches{}}
 	for _, pid := range pids {
 		if err := sum.add(pid); err != nil {
 			return Sample{}, fmt.Errorf("read the cost of process %d: %w", pid, err)
 		}
 	}
 	return sum, nil
+}
+
+// Switches is how often the processes left the processor. What threads that ended did
+// is lost with them.
+func (s Sample) Switches() int64 {
+	n := int64(0)
+	for _, t := range s.threads {
+		n += t.waited + t.preempted
+	}
+	return n
 }
 
 // Since returns what was spent since an earlier sample. Memory stays as it is.
@@ -43,8 +59,12 @@ func (s Sample) Since(before Sample) Sample {
 	s.Written -= before.Written
 	s.DiskRead -= before.DiskRead
 	s.DiskWritten -= before.DiskWritten
-	s.Waited -= before.Waited
-	s.Preempted -= before.Preempted
+	s.threads = maps.Clone(s.threads)
+	for name, t := range s.threads {
+		if old := before.threads[name]; old.waited <= t.waited && old.preempted <= t.preempted { // else its number had another thread
+			s.threads[name] = switches{t.waited - old.waited, t.preempted - old.preempted}
+		}
+	}
 	return s
 }
 
@@ -86,8 +106,7 @@ func (s *Sample) addThreads(dir string) error {
 		if err != nil {
 			return err
 		}
-		s.Waited += status["voluntary_ctxt_switches"]
-		s.Preempted += status["nonvoluntary_ctxt_switches"]
+		s.threads[filepath.Dir(file)] = switches{status["voluntary_ctxt_switches"], status["nonvoluntary_ctxt_switches"]}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -15,11 +16,23 @@ func TestNumbersOfAStatusAreReadByName(t *testing.T) {
 }
 
 func TestASampleSinceAnotherKeepsTheMemory(t *testing.T) {
-	before := Sample{CPU: time.Second, RSS: 10, PeakRSS: 20, Read: 1, Written: 2, DiskRead: 3, DiskWritten: 4, Waited: 5, Preempted: 6}
-	after := Sample{CPU: 3 * time.Second, RSS: 11, PeakRSS: 22, Read: 11, Written: 22, DiskRead: 33, DiskWritten: 44, Waited: 55, Preempted: 66}
-	want := Sample{CPU: 2 * time.Second, RSS: 11, PeakRSS: 22, Read: 10, Written: 20, DiskRead: 30, DiskWritten: 40, Waited: 50, Preempted: 60}
-	if got := after.Since(before); got != want {
+	before := Sample{CPU: time.Second, RSS: 10, PeakRSS: 20, Read: 1, Written: 2, DiskRead: 3, DiskWritten: 4}
+	after := Sample{CPU: 3 * time.Second, RSS: 11, PeakRSS: 22, Read: 11, Written: 22, DiskRead: 33, DiskWritten: 44}
+	want := Sample{CPU: 2 * time.Second, RSS: 11, PeakRSS: 22, Read: 10, Written: 20, DiskRead: 30, DiskWritten: 40}
+	if got := after.Since(before); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A thread that ends takes its account with it; that is no switch undone.
+func TestSwitchesAreThoseOfThreadsThatLive(t *testing.T) {
+	before := Sample{threads: map[string]switches{"lives": {10, 1}, "ended": {1000, 100}, "number used again": {50, 5}}}
+	after := Sample{threads: map[string]switches{"lives": {17, 3}, "new": {20, 2}, "number used again": {4, 6}}}
+	if got := after.Since(before).Switches(); got != 7+2+20+2+4+6 {
+		t.Errorf("%d switches", got)
+	}
+	if got := after.Switches(); got != 20+22+10 {
+		t.Errorf("a sample that others are taken from changed to %d switches", got)
 	}
 }
 
@@ -31,7 +44,7 @@ func TestTwoProcessesCostTwiceAsMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.RSS == 0 || one.PeakRSS < one.RSS || one.Read == 0 || one.Waited+one.Preempted == 0 {
+	if one.RSS == 0 || one.PeakRSS < one.RSS || one.Read == 0 || one.Switches() == 0 {
 		t.Errorf("%+v", one)
 	}
 	two, err := Take(os.Getpid(), os.Getpid())

@@ -47,7 +47,7 @@ func (b *bed) during(f func() error) (proc.Sample, time.Duration, error) {
 func costs(s proc.Sample, took time.Duration) figures {
 	return figures{
 		"cores": s.CPU.Seconds() / took.Seconds(), "rss_mb": mb(s.RSS), "peak_rss_mb": mb(s.PeakRSS), "io_read_mb": mb(s.Read),
-		"io_written_mb": mb(s.Written), "disk_written_mb": mb(s.DiskWritten), "switches_per_second": float64(s.Waited+s.Preempted) / took.Seconds(),
+		"io_written_mb": mb(s.Written), "disk_written_mb": mb(s.DiskWritten), "switches_per_second": float64(s.Switches()) / took.Seconds(),
 	}
 }
 
