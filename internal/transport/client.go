@@ -105,7 +105,7 @@ func NewClient(nc net.Conn, opts ClientOptions) *Client {
 	rt := opts.Runtime
 	c := &Client{
 		nc: nc, rt: rt, limit: opts.MaxResponse, most: opts.MaxInFlight,
-		in:     frameReader{nc: nc, rt: rt, buf: make([]byte, 4<<10), low: newLowWater(nc)},
+		in:     frameReader{nc: nc, from: inletOf(nc), rt: rt, buf: make([]byte, 4<<10), low: newLowWater(nc)},
 		wake:   rt.NewSignal(),
 		closed: rt.NewSignal(),
 		loops:  rt.NewGroup(),

@@ -83,7 +83,7 @@ func newConn(s *Server, nc net.Conn) *Conn {
 		closed:     rt.NewSignal(),
 		pause:      rt.NewWaiter(),
 	}
-	c.in = frameReader{nc: nc, rt: rt, buf: c.buf[:], low: newLowWater(nc)}
+	c.in = frameReader{nc: nc, from: inletOf(nc), rt: rt, buf: c.buf[:], low: newLowWater(nc)}
 	return c
 }
 

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"io"
 	"net"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 // small frame costs one system call and a large one is not copied.
 type frameReader struct {
 	nc    net.Conn
+	from  io.Reader // what is read of nc
 	rt    *task.Runtime
 	ahead []byte // received and not consumed yet, a part of buf
 	buf   []byte
@@ -35,7 +37,7 @@ func (f *frameReader) fill(n int, limit time.Duration) error {
 	f.ahead = f.buf[:copy(f.buf, f.ahead)]
 	for len(f.ahead) < n {
 		f.deadline(limit)
-		got, err := f.nc.Read(f.buf[len(f.ahead):])
+		got, err := f.from.Read(f.buf[len(f.ahead):])
 		f.ahead = f.buf[:len(f.ahead)+got]
 		if err != nil && len(f.ahead) < n {
 			return err
@@ -67,7 +69,7 @@ func (f *frameReader) rest(frame *Frame, size int, limit time.Duration, seen Pre
 			frame = frame.grow(min(size, 2*used), used)
 		}
 		f.deadline(limit)
-		n, err := f.nc.Read(frame.buf[used:])
+		n, err := f.from.Read(frame.buf[used:])
 		if used += n; err != nil && used < size {
 			frame.Release()
 			return nil, err

@@ -1,0 +1,69 @@
+package transport
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// inlet reads from a connection that does not block, without word to the scheduler: a
+// read is a copy, and nothing that sleeps (ADR 0023). When nothing is there it waits as
+// any reader does, as long as the deadline allows.
+type inlet struct {
+	raw  syscall.RawConn
+	step func(fd uintptr) (done bool) // take, made once
+	b    []byte                       // to read into
+	n    int
+	err  error
+}
+
+// inletOf is how to read from a connection.
+func inletOf(nc net.Conn) io.Reader {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nc
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nc
+	}
+	i := &inlet{raw: raw}
+	i.step = i.take
+	return i
+}
+
+func (i *inlet) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	i.b, i.n, i.err = b, 0, nil
+	err := i.raw.Read(i.step)
+	i.b = nil
+	if err == nil {
+		err = i.err
+	}
+	return i.n, err
+}
+
+func (i *inlet) take(fd uintptr) bool {
+	for {
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&i.b[0])), uintptr(len(i.b)))
+		switch {
+		case e == unix.EINTR:
+			continue
+		case e == unix.EAGAIN:
+			return false
+		case e != 0:
+			i.err = os.NewSyscallError("read", e)
+		case n == 0:
+			i.err = io.EOF
+		default:
+			i.n = int(n)
+		}
+		return true
+	}
+}
