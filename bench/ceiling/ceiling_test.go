@@ -37,6 +37,10 @@ func TestEveryFloorIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
+	one, err := MeasureFloors(dir, 3, Sendfile, ProduceRF1)
+	if err != nil || math.IsInf(one.Sendfile, 0) || math.IsInf(one.ProduceRF1, 0) || !math.IsInf(one.ProduceRF3, 1) || !math.IsInf(one.Mapped, 1) {
+		t.Errorf("of two that were asked for: %+v, %v", one, err)
+	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}

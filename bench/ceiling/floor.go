@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,18 @@ type Floors struct {
 	Memory     float64 `json:"memory_cpu_s_per_gb"`      // from a buffer, whatever it costs to fill it
 }
 
+// Way is one of the floors.
+type Way int
+
+// The ways, as the fields of Floors.
+const (
+	ProduceRF1 Way = iota
+	ProduceRF3
+	Sendfile
+	Mapped
+	Memory
+)
+
 // Consume is the least of the ways to send what is in the page cache.
 func (f Floors) Consume() float64 { return min(f.Sendfile, f.Mapped) }
 
@@ -31,8 +44,8 @@ func (f Floors) Consume() float64 { return min(f.Sendfile, f.Mapped) }
 var pieces = []int{64 << 10, 128 << 10, 256 << 10}
 
 // MeasureFloors moves the megabytes in each way through files in the directory,
-// which are removed.
-func MeasureFloors(dir string, megs int) (Floors, error) {
+// which are removed. Ways that are not among those given, if any are, stay infinite.
+func MeasureFloors(dir string, megs int, only ...Way) (Floors, error) {
 	// A thread that comes back from the kernel finds a processor of the runtime free:
 	// no time goes into the runtime's own scheduling.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(8, runtime.NumCPU())))
@@ -40,16 +53,20 @@ func MeasureFloors(dir string, megs int) (Floors, error) {
 	for _, piece := range pieces {
 		m := mover{dir: dir, bytes: int64(megs) << 20, piece: piece}
 		for _, way := range []struct {
+			way   Way
 			name  string
 			least *float64
 			run   func() (time.Duration, error)
 		}{
-			{"produce to one replica", &f.ProduceRF1, func() (time.Duration, error) { return m.produce(0) }},
-			{"produce to three replicas", &f.ProduceRF3, func() (time.Duration, error) { return m.produce(2) }},
-			{"consume by sendfile", &f.Sendfile, func() (time.Duration, error) { return m.consume(m.sendfile) }},
-			{"consume by a memory map", &f.Mapped, func() (time.Duration, error) { return m.consume(m.mapped) }},
-			{"consume from memory", &f.Memory, func() (time.Duration, error) { return m.consume(m.memory) }},
+			{ProduceRF1, "produce to one replica", &f.ProduceRF1, func() (time.Duration, error) { return m.produce(0) }},
+			{ProduceRF3, "produce to three replicas", &f.ProduceRF3, func() (time.Duration, error) { return m.produce(2) }},
+			{Sendfile, "consume by sendfile", &f.Sendfile, func() (time.Duration, error) { return m.consume(m.sendfile) }},
+			{Mapped, "consume by a memory map", &f.Mapped, func() (time.Duration, error) { return m.consume(m.mapped) }},
+			{Memory, "consume from memory", &f.Memory, func() (time.Duration, error) { return m.consume(m.memory) }},
 		} {
+			if len(only) > 0 && !slices.Contains(only, way.way) {
+				continue
+			}
 			cpu, err := way.run()
 			if err != nil {
 				return f, fmt.Errorf("measure the floor of %s: %w", way.name, err)

@@ -53,25 +53,36 @@ func (l limits) figures() figures {
 	return out
 }
 
-// floor returns the least cost of what a scenario does, in seconds a GB; 0 if there
-// is none.
-func (l limits) floor(scenario string) float64 {
+// floorOf says what the least that a scenario does consists of: the cheapest of these
+// ways. None if it is nothing so simple.
+func floorOf(scenario string) []ceiling.Way {
 	switch {
 	case strings.HasPrefix(scenario, "consume-"):
-		return l.least.Consume()
+		return []ceiling.Way{ceiling.Sendfile, ceiling.Mapped}
 	case !strings.HasPrefix(scenario, "produce-"):
-		return 0
+		return nil
 	case strings.Contains(scenario, "-rf3-"):
-		return l.least.ProduceRF3
+		return []ceiling.Way{ceiling.ProduceRF3}
 	default:
-		return l.least.ProduceRF1
+		return []ceiling.Way{ceiling.ProduceRF1}
 	}
 }
 
-// beside adds to the figures of a run how they compare with the limits.
-func (l limits) beside(scenario string, f figures) {
-	if floor, cost := l.floor(scenario), f["cpu_s_per_gb"]; floor > 0 && cost > 0 {
-		f["times_floor"] = cost / floor
+// floor measures the least cost of what a scenario does, in seconds a GB, as the
+// machine is at this moment; 0 if there is none.
+func (s *settings) floor(scenario string) (float64, error) {
+	ways := floorOf(scenario)
+	if len(ways) == 0 {
+		return 0, nil
+	}
+	f, err := ceiling.MeasureFloors(s.starter.Dir, max(s.megs/2, 1), ways...)
+	return min(f.ProduceRF1, f.ProduceRF3, f.Sendfile, f.Mapped), err
+}
+
+// beside adds to the figures of a run how they compare with the floor of its pair.
+func beside(floor float64, f figures) {
+	if cost := f["cpu_s_per_gb"]; floor > 0 && cost > 0 {
+		f["floor_cpu_s_per_gb"], f["times_floor"] = floor, cost/floor
 	}
 }
 

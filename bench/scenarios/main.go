@@ -273,12 +273,16 @@ func (s *settings) measure(ctx context.Context, sc scenario) (outcome, error) {
 		s.kafkaPeak = f["records_per_second"]
 	}
 	for pair := range s.pairs {
+		floor, err := s.floor(sc.name)
+		if err != nil {
+			return o, err
+		}
 		for _, system := range order(pair, s.only, sc.needs&leastToo != 0) {
 			f, err := s.once(ctx, sc, system)
 			if err != nil {
 				return o, fmt.Errorf("%s on %s, pair %d: %w", sc.name, system, pair+1, err)
 			}
-			s.limits.beside(sc.name, f)
+			beside(floor, f)
 			o.runs[system] = append(o.runs[system], f)
 			fmt.Fprintf(os.Stderr, "%s %d/%d %s:%s\n", sc.name, pair+1, s.pairs, system, brief(f))
 		}

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -232,13 +234,34 @@ func TestSmallRatiosKeepTheirDigits(t *testing.T) {
 }
 
 func TestCostsAreComparedWithTheFloorOfTheirScenario(t *testing.T) {
-	l := limits{ceiling.Ceilings{}, ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 2, Sendfile: 0.2, Mapped: 0.3}}
-	for scenario, want := range map[string]float64{
-		"produce-1k-rf1-acks-1": 8, "produce-100-rf3-acks-all": 2, "consume-hot": 20, "consume-cold": 20, "fan-out-8": 0, "catch-up": 0,
+	for scenario, want := range map[string][]ceiling.Way{
+		"produce-1k-rf1-acks-1": {ceiling.ProduceRF1}, "produce-100-rf3-acks-all": {ceiling.ProduceRF3},
+		"consume-hot": {ceiling.Sendfile, ceiling.Mapped}, "consume-cold": {ceiling.Sendfile, ceiling.Mapped}, "fan-out-8": nil, "catch-up": nil,
 	} {
-		f := figures{"cpu_s_per_gb": 4, "mb_per_second": 200}
-		if l.beside(scenario, f); f["times_floor"] != want {
-			t.Errorf("%s: %v", scenario, f)
+		if got := floorOf(scenario); !slices.Equal(got, want) {
+			t.Errorf("%s: %v", scenario, got)
+		}
+	}
+	f := figures{"cpu_s_per_gb": 4, "mb_per_second": 200}
+	if beside(0.5, f); f["times_floor"] != 8 || f["floor_cpu_s_per_gb"] != 0.5 {
+		t.Errorf("%v", f)
+	}
+	none := figures{"cpu_s_per_gb": 4}
+	if beside(0, none); len(none) != 1 {
+		t.Errorf("without a floor: %v", none)
+	}
+}
+
+// The floor of a scenario is measured by itself, as the machine is.
+func TestTheFloorOfAPairIsMeasured(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	s := settings{megs: 2}
+	s.starter.Dir = t.TempDir()
+	for scenario, has := range map[string]bool{"produce-1k-rf3-acks-all": true, "consume-hot": true, "failover": false} {
+		if v, err := s.floor(scenario); err != nil || has != (v > 0) || math.IsInf(v, 0) {
+			t.Errorf("%s: %v, %v", scenario, v, err)
 		}
 	}
 }
