@@ -16,7 +16,15 @@ type route struct{ raw syscall.RawConn }
 
 // routeTo opens the route to a connection.
 func routeTo(w io.Writer) *route {
-	tcp, ok := w.(*net.TCPConn)
+	if raw := rawOf(w); raw != nil {
+		return &route{raw}
+	}
+	return nil
+}
+
+// rawOf is the kernel's side of a connection; nil if it has none.
+func rawOf(conn any) syscall.RawConn {
+	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil
 	}
@@ -24,7 +32,7 @@ func routeTo(w io.Writer) *route {
 	if err != nil {
 		return nil
 	}
-	return &route{raw}
+	return raw
 }
 
 // unsupported says that the kernel does not move bytes from such a file.

@@ -23,12 +23,8 @@ type inlet struct {
 
 // inletOf is how to read from a connection.
 func inletOf(nc net.Conn) io.Reader {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return nc
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
+	raw := rawOf(nc)
+	if raw == nil {
 		return nc
 	}
 	i := &inlet{raw: raw}

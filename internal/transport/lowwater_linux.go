@@ -14,17 +14,7 @@ type lowWater struct {
 	at  int
 }
 
-func newLowWater(nc net.Conn) lowWater {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return lowWater{}
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return lowWater{}
-	}
-	return lowWater{raw: raw, at: 1}
-}
+func newLowWater(nc net.Conn) lowWater { return lowWater{raw: rawOf(nc), at: 1} }
 
 // set takes effect for the next wait. A connection that cannot stays as it is.
 func (w *lowWater) set(n int) {
