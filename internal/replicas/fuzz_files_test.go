@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/storage/format"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -80,13 +81,16 @@ func fuzzDirectory(f *testing.F) map[string][]byte {
 	check(dir.CheckpointHW(map[model.TopicPartition]model.Offset{fuzzEvents: 50, fuzzOther: 20}))
 	check(dir.CheckpointLogStart())
 	check(dir.CloseClean(8))
-	cuts, err := OpenCuts(fs, fuzzDir)
+	account, err := cuts.Open(fs, fuzzDir)
 	check(err)
-	check(cuts.Write(line(model.UUID{1}, 5)))
-	check(cuts.Write(line(model.UUID{1}, 7)))
+	check(account.Write(cutAt(model.UUID{1}, 5)))
+	check(account.Write(cutAt(model.UUID{1}, 7)))
 	files := map[string][]byte{}
 	gather(f, fs, fuzzDir, files)
 	delete(files, ".lock")
+	if files[cutsFile] == nil {
+		f.Fatal("the account of truncations has another name")
+	}
 	if files["log-start-offset-checkpoint"] == nil {
 		files["log-start-offset-checkpoint"] = []byte("0\n0\n")
 	}

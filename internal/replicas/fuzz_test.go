@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/dumplog"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -227,18 +228,28 @@ func (d *damaged) goOn(dir *storage.Dir, log *storage.Log, all []string) {
 	}
 }
 
+// What docs/format/truncations.md says of the account.
+const (
+	cutsFile = "tidemark-truncations.jsonl"
+	keptCuts = 16
+)
+
+func cutAt(id model.UUID, from model.Offset) cuts.Cut {
+	return cuts.Cut{Topic: "t", TopicID: id.String(), Partition: 3, From: from, To: from + 1, Rule: "R4.11"}
+}
+
 // checkCuts: the account of truncations is read, and takes the next one.
 func (d *damaged) checkCuts() {
 	id := model.TopicIDPartition{TopicID: model.UUID{200, 9}, Partition: 3}
-	c, err := OpenCuts(d.fs, fuzzDir)
+	c, err := cuts.Open(d.fs, fuzzDir)
 	if err == nil {
-		err = c.Write(line(id.TopicID, 7))
+		err = c.Write(cutAt(id.TopicID, 7))
 	}
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	before := len(c.Of(id))
-	if c, err = OpenCuts(d.fs, fuzzDir); err != nil {
+	if c, err = cuts.Open(d.fs, fuzzDir); err != nil {
 		d.t.Fatal(err)
 	}
 	if got := c.Of(id); len(got) != min(before+1, keptCuts) || got[len(got)-1].From != 7 {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -37,7 +38,7 @@ type Loop struct {
 	writer  *logWriter
 	isr     *isrSender
 	events  Observer
-	cuts    *CutLog
+	cuts    *cuts.Log
 	startFn func(*source) // starts the fetcher of a new source
 
 	// hosted is read by connections; the loop and the metadata loop write it.
@@ -170,13 +171,13 @@ func newLoop(o Options) (*Loop, error) {
 	if fs == nil {
 		fs = vfs.OS
 	}
-	cuts, err := OpenCuts(fs, o.Dir)
+	account, err := cuts.Open(fs, o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	rt := o.Runtime
 	l := &Loop{
-		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: cuts,
+		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: account,
 		rt: rt, inbox: task.NewQueue[event](rt), done: rt.NewSignal(), fetchers: rt.NewGroup(),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
 		sources: map[lane]*source{}, lanes: max(1, o.Fetch.Lanes), expected: map[model.BrokerID]map[*replica]model.Time{},

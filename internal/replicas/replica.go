@@ -6,6 +6,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/storage"
 )
 
@@ -40,7 +41,7 @@ type replica struct {
 	backoffs uint64
 	flying   *fetched // the answer whose bytes its log still takes
 
-	cuts []Cut // what truncations removed here, the newest ones (R13.3)
+	cuts []cuts.Cut // what truncations removed here, the newest ones (R13.3)
 
 	// quiet are the seats of followers' sessions for which nothing happens here, and
 	// bells the sessions whose waiting request was told of it (see standing).

@@ -6,6 +6,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/api"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 )
 
 // View is one replica for people.
@@ -15,7 +16,7 @@ type View struct {
 	View   partition.View
 	// Serving says that a leader takes requests: its epoch is safe on disk.
 	Serving bool
-	Cuts    []Cut // the newest truncations
+	Cuts    []cuts.Cut // the newest truncations
 	// Now is the loop's clock, which the times in View are readings of.
 	Now model.Time
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/node"
-	"github.com/tidemark-log/tidemark/internal/replicas"
+	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
@@ -30,13 +30,13 @@ func (s *accountStory) fork() story {
 }
 
 // start opens the log directory first, as a node does.
-func (s *accountStory) start(files vfs.FS) (*replicas.CutLog, func(), error) {
+func (s *accountStory) start(files vfs.FS) (*cuts.Log, func(), error) {
 	at := now
 	d, err := storage.OpenDir(files, root, options(&at, &strings.Builder{}))
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := replicas.OpenCuts(files, root)
+	c, err := cuts.Open(files, root)
 	return c, func() { must(s.t, d.Close()) }, err
 }
 
@@ -61,7 +61,7 @@ func (s *accountStory) write(files vfs.FS, n int) error {
 	for range n {
 		from := model.Offset(s.written)
 		epochs := []model.EpochStart{{Epoch: 1, Start: from}}
-		line := replicas.Cut{Topic: "t", TopicID: topicID.String(), From: from, To: from + 1, Epochs: epochs, Rule: strings.Repeat("R4.11 ", 300)}
+		line := cuts.Cut{Topic: "t", TopicID: topicID.String(), From: from, To: from + 1, Epochs: epochs, Rule: strings.Repeat("R4.11 ", 300)}
 		if err := c.Write(line); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *accountStory) write(files vfs.FS, n int) error {
 	return nil
 }
 
-func linesOf(c *replicas.CutLog) []replicas.Cut {
+func linesOf(c *cuts.Log) []cuts.Cut {
 	return c.Of(model.TopicIDPartition{TopicID: topicID})
 }
 

@@ -1,4 +1,4 @@
-package replicas
+package cuts
 
 import (
 	"os"
@@ -15,7 +15,7 @@ func line(id model.UUID, from model.Offset) Cut {
 
 func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	c, err := OpenCuts(vfs.OS, dir)
+	c, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,11 +25,11 @@ func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c, err = OpenCuts(vfs.OS, dir); err != nil {
+	if c, err = Open(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
 	got := c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})
-	if len(got) != keptCuts || got[0].From != 4 || got[keptCuts-1].From != 19 {
+	if len(got) != kept || got[0].From != 4 || got[kept-1].From != 19 {
 		t.Fatalf("%d truncations, from %d", len(got), got[0].From)
 	}
 	if other := c.Of(model.TopicIDPartition{TopicID: model.UUID{2}, Partition: 3}); len(other) != 0 {
@@ -39,7 +39,7 @@ func TestWhatATruncationCutIsStillToldAfterARestart(t *testing.T) {
 
 func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 	dir := t.TempDir()
-	c, err := OpenCuts(vfs.OS, dir)
+	c, err := Open(vfs.OS, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +47,16 @@ func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 	if err := c.Write(line(id, 7)); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, cutsFile)
-	whole, err := os.ReadFile(file)
+	account := filepath.Join(dir, file)
+	whole, err := os.ReadFile(account)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := range whole {
-		if err := os.WriteFile(file, append(append([]byte(nil), whole...), whole[:cut]...), 0o644); err != nil {
+		if err := os.WriteFile(account, append(append([]byte(nil), whole...), whole[:cut]...), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = OpenCuts(vfs.OS, dir); err != nil {
+		if c, err = Open(vfs.OS, dir); err != nil {
 			t.Fatalf("torn after %d bytes: %v", cut, err)
 		}
 		got := c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})
@@ -66,7 +66,7 @@ func TestATornAccountIsReadUpToTheTear(t *testing.T) {
 		if err := c.Write(line(id, 8)); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = OpenCuts(vfs.OS, dir); err != nil || len(c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
+		if c, err = Open(vfs.OS, dir); err != nil || len(c.Of(model.TopicIDPartition{TopicID: id, Partition: 3})) < 2 {
 			t.Fatalf("torn after %d bytes: the next line is lost (%v)", cut, err)
 		}
 	}

@@ -1,4 +1,6 @@
-package replicas
+// Package cuts is the account of what truncations removed from the logs of a
+// directory.
+package cuts
 
 import (
 	"bufio"
@@ -11,19 +13,18 @@ import (
 	"path"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
-	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/vfs"
 )
 
-// cutsFile holds the account of every truncation in a log directory, one JSON
-// object a line (docs/format/truncations.md, R13.3).
-const cutsFile = "tidemark-truncations.jsonl"
+// file holds the account of every truncation in a log directory, one JSON object a
+// line (docs/format/truncations.md, R13.3).
+const file = "tidemark-truncations.jsonl"
 
-// keptCuts is how many truncations of a partition are remembered, the newest
-// ones, and maxCuts how many the file keeps when it is opened again.
+// kept is how many truncations of a partition are remembered, the newest ones, and
+// limit how many the file keeps when it is opened again.
 const (
-	keptCuts = 16
-	maxCuts  = 10_000
+	kept  = 16
+	limit = 10_000
 )
 
 // Cut is one truncation as it is accounted for (R13.3).
@@ -41,19 +42,19 @@ type Cut struct {
 	Rule        string             `json:"rule"`
 }
 
-// CutLog is the file. It is read at the start and written by the log writer,
+// Log is the file. It is read at the start and written by the log writer,
 // before the log itself is cut: what was lost can always be told.
-type CutLog struct {
+type Log struct {
 	fs   vfs.FS
 	dir  string
 	path string
 	byID map[string][]Cut // the newest of each partition
 }
 
-// OpenCuts reads the file. A torn last line is a truncation that did not
+// Open reads the file. A torn last line is a truncation that did not
 // happen; an old file is cut down to its newest lines.
-func OpenCuts(files vfs.FS, dir string) (*CutLog, error) {
-	c := &CutLog{fs: files, dir: dir, path: path.Join(dir, cutsFile), byID: map[string][]Cut{}}
+func Open(files vfs.FS, dir string) (*Log, error) {
+	c := &Log{fs: files, dir: dir, path: path.Join(dir, file), byID: map[string][]Cut{}}
 	f, err := files.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -78,13 +79,13 @@ func OpenCuts(files vfs.FS, dir string) (*CutLog, error) {
 		}
 		all = append(all, l)
 		key := cutKey(l.TopicID, l.Partition)
-		c.byID[key] = newest(append(c.byID[key], l), keptCuts)
+		c.byID[key] = Keep(c.byID[key], l)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the account of truncations: %w", err)
 	}
-	if len(all) > maxCuts || torn || !endsLine(f, size) {
-		return c, c.rewrite(newest(all, maxCuts))
+	if len(all) > limit || torn || !endsLine(f, size) {
+		return c, c.rewrite(newest(all, limit))
 	}
 	return c, nil
 }
@@ -101,10 +102,13 @@ func endsLine(f vfs.File, size int64) bool {
 
 func cutKey(topicID string, partition int32) string { return fmt.Sprintf("%s/%d", topicID, partition) }
 
+// Keep adds a truncation of a partition to those that are remembered of it.
+func Keep(of []Cut, c Cut) []Cut { return newest(append(of, c), kept) }
+
 func newest(l []Cut, n int) []Cut { return l[max(0, len(l)-n):] }
 
 // rewrite replaces the file.
-func (c *CutLog) rewrite(all []Cut) error {
+func (c *Log) rewrite(all []Cut) error {
 	var text bytes.Buffer
 	var err error
 	enc := json.NewEncoder(&text)
@@ -120,7 +124,7 @@ func (c *CutLog) rewrite(all []Cut) error {
 	return nil
 }
 
-func (c *CutLog) replace(text []byte) error {
+func (c *Log) replace(text []byte) error {
 	tmp := c.path + ".tmp"
 	f, err := c.fs.Create(tmp)
 	if err != nil {
@@ -137,7 +141,7 @@ func (c *CutLog) replace(text []byte) error {
 }
 
 // Write adds one line durably.
-func (c *CutLog) Write(l Cut) error {
+func (c *Log) Write(l Cut) error {
 	text, err := json.Marshal(&l)
 	if err == nil {
 		err = c.append(append(text, '\n'))
@@ -148,7 +152,7 @@ func (c *CutLog) Write(l Cut) error {
 	return nil
 }
 
-func (c *CutLog) append(text []byte) error {
+func (c *Log) append(text []byte) error {
 	f, err := c.fs.Open(c.path)
 	isNew := errors.Is(err, fs.ErrNotExist)
 	if isNew {
@@ -169,20 +173,6 @@ func (c *CutLog) append(text []byte) error {
 }
 
 // Of returns what is remembered of a partition.
-func (c *CutLog) Of(id model.TopicIDPartition) []Cut {
+func (c *Log) Of(id model.TopicIDPartition) []Cut {
 	return append([]Cut(nil), c.byID[cutKey(id.TopicID.String(), id.Partition)]...)
-}
-
-// account writes a truncation down ahead of the job that carries it out. A cut
-// that removes no record is only told.
-func (l *Loop) account(r *replica, c *partition.Cut) {
-	l.events.Cut(r.tp(), *c)
-	if c.From >= c.To {
-		return
-	}
-	line := Cut{TimeMs: int64(l.wall), Topic: r.tp().Topic, Partition: r.tp().Partition,
-		TopicID: r.hosted.ID.TopicID.String(), From: c.From, To: c.To, HW: c.HWBefore, BelowHW: c.BelowHW,
-		Epochs: cloneEpochs(c.Epochs), LeaderEpoch: c.LeaderEpoch, Rule: c.Rule}
-	r.cuts = newest(append(r.cuts, line), keptCuts)
-	l.jobs = append(l.jobs, job{kind: jobCall, r: r, call: func() error { return l.cuts.Write(line) }})
 }
