@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/partition"
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
 	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
+	"github.com/tidemark-log/tidemark/internal/replicas/isr"
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -36,7 +37,7 @@ type Loop struct {
 	rt      *task.Runtime
 	inbox   *task.Queue[event]
 	writer  *logWriter
-	isr     *isrSender
+	isr     *isr.Sender
 	events  Observer
 	cuts    *cuts.Log
 	startFn func(*source) // starts the fetcher of a new source
@@ -65,6 +66,8 @@ type Loop struct {
 	keys  []*replica // of what is being parked
 	in    inputs
 	jobs  []job
+	// proposals are for the ISR sender.
+	proposals []isr.Proposal
 	// waking is the replica whose waiters are being tried.
 	waking *replica
 
@@ -82,6 +85,7 @@ type Loop struct {
 
 	stopAsking context.CancelFunc // ends fetchers and the ISR sender
 	fetchers   *task.Group
+	isrDone    *task.Signal // the ISR sender has ended
 }
 
 // Options are what a loop works with.
@@ -161,7 +165,10 @@ func Start(o Options) (*Loop, error) {
 	l.startFn = func(s *source) { l.startFetcher(ctx, s) }
 	l.rt.Go("replicas", l.run)
 	l.rt.Go("log writer", l.writer.run)
-	l.rt.Go("isr sender", func() { l.isr.run(ctx) })
+	l.rt.Go("isr sender", func() {
+		defer l.isrDone.Close()
+		l.isr.Run(ctx)
+	})
 	return l, nil
 }
 
@@ -188,9 +195,10 @@ func newLoop(o Options) (*Loop, error) {
 		o.Fail(err)
 	})
 	l.writer.meter = o.Meter
-	l.isr = &isrSender{id: o.ID, rt: rt, forward: o.Forward, epoch: o.Epoch,
-		tell:  func(as isrAnswers) bool { return l.inbox.Post(as) },
-		inbox: task.NewQueue[proposal](rt), done: rt.NewSignal()}
+	l.isr = &isr.Sender{ID: o.ID, Runtime: rt, Forward: o.Forward, Epoch: o.Epoch,
+		Tell:      func(as []isr.Answer) bool { return l.inbox.Post(isrAnswers(as)) },
+		Proposals: task.NewQueue[isr.Proposal](rt)}
+	l.isrDone = rt.NewSignal()
 	l.now = l.clock.Now()
 	l.produces = purgatory.New[*replica](l.now)
 	l.fetches = purgatory.New[*replica](l.now)
@@ -212,7 +220,7 @@ func (l *Loop) StopFetching() {
 	l.stopAsking()
 	l.do(func(l *Loop) { l.startFn = func(*source) {} })
 	l.fetchers.Wait()
-	l.rt.Wait(nil, task.Forever, l.isr.done)
+	l.rt.Wait(nil, task.Forever, l.isrDone)
 }
 
 // Close answers what waits, has written what was ordered, and ends the loop. It
@@ -285,7 +293,7 @@ func (l *Loop) expire() {
 // flush hands over what the turn decided, in one go each.
 func (l *Loop) flush() {
 	l.order()
-	l.isr.flush()
+	l.sendProposals()
 	l.planAll()
 }
 
@@ -346,7 +354,7 @@ func (l *Loop) step(r *replica, in partition.Input) partition.Ready {
 		l.jobs = append(l.jobs, job{kind: jobRaiseStart, r: r, to: *rd.RaiseLogStart})
 	}
 	if rd.AlterISR != nil {
-		l.isr.propose(r, rd.AlterISR)
+		l.propose(r, rd.AlterISR)
 	}
 	if rd.FetchFrom != nil {
 		l.fetchFrom(r, *rd.FetchFrom)

@@ -84,7 +84,7 @@ var around = []mutant{
 		{controllerDir + "isr.go", "case pr.leader > p.LeaderEpoch || pr.partition > p.PartitionEpoch:", "case false:"},
 		{planeDir + "active.go", "		if at := l.node.Applied(); at.End < end || at.Epoch != a.epoch {\n", "		if at := l.node.Applied(); at.End < 0 {\n"},
 		{planeDir + "active.go", "n < len(a.pending) && a.pending[n].end <= end {", "n < len(a.pending) && (a.pending[n].end <= end || end >= 0) {"},
-		{replicasDir + "isr.go", "if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {", "if false {"},
+		{replicasDir + "isr.go", "if a.Err == model.None && a.PartitionEpoch > r.epoch {", "if false {"},
 	}, nil},
 	{"R3.8", "former lives count everywhere", []edit{
 		{core + "fetch.go", "in.ReplicaEpoch < peer.Epoch {", "in.ReplicaEpoch < peer.Epoch-1000 {"},
@@ -147,7 +147,7 @@ var around = []mutant{
 		"	if !r.clean {\n", "	if false {\n"),
 	{"I10", "metadata that is known ends an open proposal, and answers do not wait for it", []edit{
 		{core + "roles.go", "	newer := in.PartitionEpoch > p.partitionEpoch\n", "	newer := in.PartitionEpoch >= p.partitionEpoch\n"},
-		{replicasDir + "isr.go", "if a.in.Err == model.None && a.in.PartitionEpoch > a.r.epoch {", "if false {"},
+		{replicasDir + "isr.go", "if a.Err == model.None && a.PartitionEpoch > r.epoch {", "if false {"},
 	}, nil},
 	{"R5.11", "no change of the ISR tries the HW", []edit{
 		{core + "isr.go", "	p.tryHW()\n	p.out.Wake |= WakeFetch", "	p.out.Wake |= WakeFetch"},
