@@ -104,7 +104,7 @@ func (l *Loop) host(o Opened) {
 	h.Owner = r
 	h.Generation.Store(r.p.Generation())
 	l.include(r)
-	l.hosted.add(h)
+	l.hosted.Add(h)
 	if l.offline {
 		l.goOffline(r)
 	}
@@ -135,7 +135,7 @@ func (l *Loop) drop(h *api.Hosted) {
 	}
 	l.exclude(r)
 	l.forgetExpected(r)
-	l.hosted.remove(h)
+	l.hosted.Remove(h)
 	h.Gone.Store(true)
 }
 

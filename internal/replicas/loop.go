@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/purgatory"
 	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/replicas/isr"
+	"github.com/tidemark-log/tidemark/internal/replicas/roster"
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -43,7 +44,7 @@ type Loop struct {
 	startFn func(*source) // starts the fetcher of a new source
 
 	// hosted is read by connections; the loop and the metadata loop write it.
-	hosted hostedTable
+	hosted *roster.Roster
 
 	peers    partition.Peers
 	all      map[model.TopicIDPartition]*replica
@@ -185,7 +186,7 @@ func newLoop(o Options) (*Loop, error) {
 	rt := o.Runtime
 	l := &Loop{
 		id: o.ID, opts: o, clock: o.Clock, log: o.Log, events: o.Observer, cuts: account,
-		rt: rt, inbox: task.NewQueue[event](rt), done: rt.NewSignal(), fetchers: rt.NewGroup(),
+		rt: rt, hosted: roster.New(), inbox: task.NewQueue[event](rt), done: rt.NewSignal(), fetchers: rt.NewGroup(),
 		peers: partition.Peers{}, all: map[model.TopicIDPartition]*replica{},
 		sources: map[lane]*source{}, lanes: max(1, o.Fetch.Lanes), expected: map[model.BrokerID]map[*replica]model.Time{},
 		parked: map[model.BrokerID]map[uint64]*fetchOp{},
@@ -204,7 +205,6 @@ func newLoop(o Options) (*Loop, error) {
 	l.fetches = purgatory.New[*replica](l.now)
 	l.deletes = purgatory.New[*replica](l.now)
 	l.nextTick = l.now.Add(o.LagMax / 2)
-	l.hosted.init()
 	return l, nil
 }
 
