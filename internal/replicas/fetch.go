@@ -193,7 +193,7 @@ func (op *fetchOp) TryComplete() bool {
 		}
 	}
 	if op.newsAt != before {
-		op.l.timers.add(op.newsAt.Add(newsWait), op.tellNews)
+		op.l.timers.Add(op.newsAt.Add(newsWait), op.tellNews)
 	}
 	return op.now || op.bytes >= op.f.MinBytes
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/replicas/cuts"
 	"github.com/tidemark-log/tidemark/internal/replicas/isr"
 	"github.com/tidemark-log/tidemark/internal/replicas/roster"
+	"github.com/tidemark-log/tidemark/internal/replicas/timers"
 	"github.com/tidemark-log/tidemark/internal/task"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/vfs"
@@ -73,7 +74,7 @@ type Loop struct {
 	waking *replica
 
 	nextTick model.Time
-	timers   timerQueue
+	timers   timers.Queue
 	planning []*source // sources to look at when the turn ends
 	// parked are the fetches of followers in the purgatory, by the number of
 	// their parking; parkings is the last one.
@@ -279,7 +280,7 @@ func (l *Loop) expire() {
 	l.produces.Advance(l.now)
 	l.fetches.Advance(l.now)
 	l.deletes.Advance(l.now)
-	l.timers.run(l.now)
+	l.timers.Run(l.now)
 	if l.now >= l.nextTick {
 		l.nextTick = l.now.Add(l.opts.LagMax / 2)
 		for _, r := range l.ordered {
@@ -310,7 +311,7 @@ func (l *Loop) order() {
 func (l *Loop) sleep() time.Duration {
 	next := l.nextTick
 	for _, d := range [...]func() (model.Time, bool){
-		l.produces.NextDeadline, l.fetches.NextDeadline, l.deletes.NextDeadline, l.timers.next,
+		l.produces.NextDeadline, l.fetches.NextDeadline, l.deletes.NextDeadline, l.timers.Next,
 	} {
 		if t, ok := d(); ok {
 			next = min(next, t)

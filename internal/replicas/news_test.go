@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/replicas/timers"
 )
 
 // hwOf is the high watermark that a request was told.
@@ -70,7 +71,7 @@ func TestNewsOfAHighWatermarkGoWithRecords(t *testing.T) {
 func TestNewsThatNobodyIsToldAreNoticed(t *testing.T) {
 	c := newCrank(t)
 	c.committed()
-	c.timers = timerQueue{}
+	c.timers = timers.Queue{}
 	c.time.now = c.time.now.Add(newsWait + lateBy)
 	c.overdue(t, "")
 	c.time.now = c.time.now.Add(lateBy + 1)

@@ -144,22 +144,3 @@ func TestACoordinatorWaitsUntilItsPartitionIsSettled(t *testing.T) {
 		t.Errorf("bounds [%d, %d), settled %v", start, end, ok)
 	}
 }
-
-func TestTimersRunInTheirOrder(t *testing.T) {
-	var q timerQueue
-	var ran []model.Time
-	for _, at := range []model.Time{30, 10, 20, 10} {
-		q.add(at, func() { ran = append(ran, at) })
-	}
-	if next, ok := q.next(); !ok || next != 10 {
-		t.Errorf("the first is at %d, %v", next, ok)
-	}
-	q.run(20)
-	if len(ran) != 3 || ran[0] != 10 || ran[1] != 10 || ran[2] != 20 {
-		t.Errorf("ran %v", ran)
-	}
-	q.run(30)
-	if _, ok := q.next(); ok || len(ran) != 4 {
-		t.Errorf("ran %v, and there is one left: %v", ran, ok)
-	}
-}

@@ -278,7 +278,7 @@ func (l *Loop) backoff(r *replica) {
 	r.pause = min(max(2*r.pause, firstRedial), l.opts.Fetch.Backoff)
 	r.backoffs++
 	this := r.backoffs
-	l.timers.add(l.now.Add(r.pause), func() {
+	l.timers.Add(l.now.Add(r.pause), func() {
 		if r.backoffs == this {
 			r.delayed = false
 			l.position(r)

@@ -54,7 +54,7 @@ var around = []mutant{
 	shell("R1.17", "a lower minimum counts before a leadership is lost that was lost first", replicasDir+"assign.go",
 		"; k.MinISR < k.Hosted.Owner.(*replica).p.MinISR() {", "; false {"),
 	shell("R3.18", "news that come while a fetch waits are told with records or never", replicasDir+"fetch.go",
-		"		op.l.timers.add(op.newsAt.Add(newsWait), op.tellNews)\n", ""),
+		"		op.l.timers.Add(op.newsAt.Add(newsWait), op.tellNews)\n", ""),
 	shell("R3.18", "news that a fetch brings about are told with records or never", replicasDir+"fetch.go",
 		"		wait = min(wait, newsWait)\n", ""),
 	shell("R3.20", "the HW keeps its place on an old segment", core+"leader.go",
