@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/refusal"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
@@ -14,8 +16,8 @@ import (
 func (a *API) alterConfigs(ctx context.Context, r *transport.Request, req *kmsg.AlterConfigsRequest) kmsg.Response {
 	for i := range req.Resources {
 		if int8(req.Resources[i].ResourceType) == brokerLogger {
-			return refuseAlterConfigs(req, model.ErrInvalidRequest.Code(),
-				text("Log levels are changed with IncrementalAlterConfigs, in a request of their own."))
+			return refusal.Of(req, model.ErrInvalidRequest,
+				"Log levels are changed with IncrementalAlterConfigs, in a request of their own.")
 		}
 	}
 	return a.forward(ctx, r, req)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/refusal"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
@@ -42,7 +43,7 @@ func (a *API) forward(ctx context.Context, _ *transport.Request, req kmsg.Reques
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		code = model.ErrRequestTimedOut
 	}
-	return refuse(req, code)
+	return refusal.Of(req, code, code.Error())
 }
 
 func forwardTimeout(req kmsg.Request) time.Duration {
@@ -51,125 +52,4 @@ func forwardTimeout(req kmsg.Request) time.Duration {
 		return defaultForwardTimeout
 	}
 	return max(time.Duration(t.Timeout())*time.Millisecond, minForwardTimeout)
-}
-
-// refuse answers a forwarded request, as a whole, with one error at the places
-// where its version keeps errors. It returns nil for a request of another kind.
-func refuse(req kmsg.Request, err model.Error) kmsg.Response {
-	code, why := err.Code(), text(err.Error())
-	switch req := req.(type) {
-	case *kmsg.CreateTopicsRequest:
-		return refuseCreateTopics(req, code, why)
-	case *kmsg.DeleteTopicsRequest:
-		return refuseDeleteTopics(req, code, why)
-	case *kmsg.CreatePartitionsRequest:
-		return refuseCreatePartitions(req, code, why)
-	case *kmsg.ElectLeadersRequest:
-		return refuseElectLeaders(req, code, why)
-	case *kmsg.AlterConfigsRequest:
-		return refuseAlterConfigs(req, code, why)
-	case *kmsg.IncrementalAlterConfigsRequest:
-		return refuseIncrementalAlterConfigs(req, code, why)
-	}
-	return refuseWhole(req, code, why)
-}
-
-// refuseWhole answers requests that have one error for all.
-func refuseWhole(req kmsg.Request, code int16, why *string) kmsg.Response {
-	switch req.(type) {
-	case *kmsg.AlterPartitionAssignmentsRequest:
-		resp := kmsg.NewPtrAlterPartitionAssignmentsResponse()
-		resp.ErrorCode, resp.ErrorMessage = code, why
-		return resp
-	case *kmsg.ListPartitionReassignmentsRequest:
-		resp := kmsg.NewPtrListPartitionReassignmentsResponse()
-		resp.ErrorCode, resp.ErrorMessage = code, why
-		return resp
-	case *kmsg.UpdateFeaturesRequest:
-		resp := kmsg.NewPtrUpdateFeaturesResponse()
-		resp.ErrorCode, resp.ErrorMessage = code, why
-		return resp
-	case *kmsg.DescribeQuorumRequest:
-		resp := kmsg.NewPtrDescribeQuorumResponse()
-		resp.ErrorCode, resp.ErrorMessage = code, why
-		return resp
-	case *kmsg.UnregisterBrokerRequest:
-		resp := kmsg.NewPtrUnregisterBrokerResponse()
-		resp.ErrorCode, resp.ErrorMessage = code, why
-		return resp
-	}
-	return nil
-}
-
-func refuseCreateTopics(req *kmsg.CreateTopicsRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrCreateTopicsResponse()
-	for i := range req.Topics {
-		t := kmsg.NewCreateTopicsResponseTopic()
-		t.Topic, t.ErrorCode, t.ErrorMessage = req.Topics[i].Topic, code, why
-		resp.Topics = append(resp.Topics, t)
-	}
-	return resp
-}
-
-func refuseDeleteTopics(req *kmsg.DeleteTopicsRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrDeleteTopicsResponse()
-	for _, name := range req.TopicNames {
-		t := kmsg.NewDeleteTopicsResponseTopic()
-		t.Topic, t.ErrorCode, t.ErrorMessage = &name, code, why
-		resp.Topics = append(resp.Topics, t)
-	}
-	for i := range req.Topics {
-		t := kmsg.NewDeleteTopicsResponseTopic()
-		t.Topic, t.TopicID, t.ErrorCode, t.ErrorMessage = req.Topics[i].Topic, req.Topics[i].TopicID, code, why
-		resp.Topics = append(resp.Topics, t)
-	}
-	return resp
-}
-
-func refuseCreatePartitions(req *kmsg.CreatePartitionsRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrCreatePartitionsResponse()
-	for i := range req.Topics {
-		t := kmsg.NewCreatePartitionsResponseTopic()
-		t.Topic, t.ErrorCode, t.ErrorMessage = req.Topics[i].Topic, code, why
-		resp.Topics = append(resp.Topics, t)
-	}
-	return resp
-}
-
-func refuseElectLeaders(req *kmsg.ElectLeadersRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrElectLeadersResponse()
-	resp.ErrorCode = code
-	for i := range req.Topics {
-		t := kmsg.NewElectLeadersResponseTopic()
-		t.Topic = req.Topics[i].Topic
-		for _, partition := range req.Topics[i].Partitions {
-			p := kmsg.NewElectLeadersResponseTopicPartition()
-			p.Partition, p.ErrorCode, p.ErrorMessage = partition, code, why
-			t.Partitions = append(t.Partitions, p)
-		}
-		resp.Topics = append(resp.Topics, t)
-	}
-	return resp
-}
-
-func refuseAlterConfigs(req *kmsg.AlterConfigsRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrAlterConfigsResponse()
-	for i := range req.Resources {
-		r := kmsg.NewAlterConfigsResponseResource()
-		r.ResourceType, r.ResourceName = req.Resources[i].ResourceType, req.Resources[i].ResourceName
-		r.ErrorCode, r.ErrorMessage = code, why
-		resp.Resources = append(resp.Resources, r)
-	}
-	return resp
-}
-
-func refuseIncrementalAlterConfigs(req *kmsg.IncrementalAlterConfigsRequest, code int16, why *string) kmsg.Response {
-	resp := kmsg.NewPtrIncrementalAlterConfigsResponse()
-	for i := range req.Resources {
-		r := kmsg.NewIncrementalAlterConfigsResponseResource()
-		r.ResourceType, r.ResourceName = req.Resources[i].ResourceType, req.Resources[i].ResourceName
-		r.ErrorCode, r.ErrorMessage = code, why
-		resp.Resources = append(resp.Resources, r)
-	}
-	return resp
 }
