@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/transport"
@@ -18,11 +20,11 @@ func (a *API) metadata(ctx context.Context, r *transport.Request, req *kmsg.Meta
 	if err := checkMetadata(req); err != model.None {
 		return refuseMetadata(req, err)
 	}
-	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
+	v := view.New(a.Images.Image(), r.Conn.Listener(), req.Version)
 	controller := a.controllerID(v)
 	if req.Topics == nil || req.Version == 0 && len(req.Topics) == 0 {
-		key := allTopicsKey{req.Version, v.listener, req.IncludeClusterAuthorizedOperations, req.IncludeTopicAuthorizedOperations}
-		return a.all.answer(v.img, controller, key, func() *kmsg.MetadataResponse { return a.everyTopic(v, controller, req) })
+		key := allTopicsKey{req.Version, v.Listener, req.IncludeClusterAuthorizedOperations, req.IncludeTopicAuthorizedOperations}
+		return a.all.answer(v.Image, controller, key, func() *kmsg.MetadataResponse { return a.everyTopic(v, controller, req) })
 	}
 	resp := a.describeBrokers(v, controller, req)
 	a.namedTopics(ctx, v, resp, req)
@@ -30,11 +32,11 @@ func (a *API) metadata(ctx context.Context, r *transport.Request, req *kmsg.Meta
 }
 
 // everyTopic answers a request for all topics.
-func (a *API) everyTopic(v *view, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+func (a *API) everyTopic(v *view.View, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	resp := a.describeBrokers(v, controller, req)
-	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, v.img.TopicCount())
-	for t := range v.img.Topics() {
-		resp.Topics = append(resp.Topics, v.topic(t, req))
+	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, v.Image.TopicCount())
+	for t := range v.Image.Topics() {
+		resp.Topics = append(resp.Topics, describeTopic(v, t, req))
 	}
 	return resp
 }
@@ -68,14 +70,14 @@ func refuseMetadata(req *kmsg.MetadataRequest, err model.Error) kmsg.Response {
 }
 
 // describeBrokers begins an answer with all but the topics.
-func (a *API) describeBrokers(v *view, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
+func (a *API) describeBrokers(v *view.View, controller model.BrokerID, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	resp := kmsg.NewPtrMetadataResponse()
 	resp.ClusterID, resp.ControllerID = text(a.ClusterID), int32(controller)
 	if req.IncludeClusterAuthorizedOperations {
 		resp.AuthorizedOperations = clusterOperations
 	}
-	for _, b := range v.img.Brokers() {
-		e, ok := endpoint(b, v.listener)
+	for _, b := range v.Image.Brokers() {
+		e, ok := view.Endpoint(b, v.Listener)
 		if !ok {
 			continue
 		}
@@ -89,15 +91,15 @@ func (a *API) describeBrokers(v *view, controller model.BrokerID, req *kmsg.Meta
 // controllerID is whom clients may send what is for the controller: the active
 // controller if it is a broker that they can reach, else this broker, which
 // forwards.
-func (a *API) controllerID(v *view) model.BrokerID {
-	if id, _ := a.Controller.Active(); v.alive(id) {
+func (a *API) controllerID(v *view.View) model.BrokerID {
+	if id, _ := a.Controller.Active(); v.Alive(id) {
 		return id
 	}
 	return a.ID
 }
 
 // namedTopics answers a list of names and ids.
-func (a *API) namedTopics(ctx context.Context, v *view, resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest) {
+func (a *API) namedTopics(ctx context.Context, v *view.View, resp *kmsg.MetadataResponse, req *kmsg.MetadataRequest) {
 	create := a.Config.AutoCreateTopics && (req.Version < 4 || req.AllowAutoTopicCreation)
 	var missing []string
 	type key struct {
@@ -116,9 +118,9 @@ func (a *API) namedTopics(ctx context.Context, v *view, resp *kmsg.MetadataRespo
 			continue
 		}
 		seen[k] = true
-		t := v.find(ask)
+		t := findTopic(v.Image, ask)
 		if t != nil {
-			resp.Topics = append(resp.Topics, v.topic(t, req))
+			resp.Topics = append(resp.Topics, describeTopic(v, t, req))
 			continue
 		}
 		out := kmsg.NewMetadataResponseTopic()
@@ -137,41 +139,18 @@ func (a *API) namedTopics(ctx context.Context, v *view, resp *kmsg.MetadataRespo
 	}
 }
 
-// view is an image as the clients of one listener see it.
-type view struct {
-	img      *image.Image
-	listener string
-	// hideDead leaves replicas out that cannot be reached, as version 0 wants.
-	hideDead bool
-	reach    map[model.BrokerID]bool
-	room     []int32 // for the lists of ids, taken in pieces
-}
-
-// roomChunk is how many ids are allocated at a time.
-const roomChunk = 1024
-
-func newView(img *image.Image, listener string, version int16) *view {
-	v := &view{img: img, listener: listener, hideDead: version == 0, reach: make(map[model.BrokerID]bool)}
-	for _, b := range img.Brokers() {
-		_, v.reach[b.ID] = endpoint(b, listener)
-	}
-	return v
-}
-
-// alive says whether clients can reach a broker.
-func (v *view) alive(id model.BrokerID) bool { return v.reach[id] }
-
-func (v *view) find(ask *kmsg.MetadataRequestTopic) *image.Topic {
+// findTopic finds the topic of an ask by its id or else by its name; nil if there is none.
+func findTopic(img *image.Image, ask *kmsg.MetadataRequestTopic) *image.Topic {
 	if id := model.UUID(ask.TopicID); !id.IsZero() {
-		return v.img.TopicByID(id)
+		return img.TopicByID(id)
 	}
 	if ask.Topic == nil {
 		return nil
 	}
-	return v.img.TopicByName(*ask.Topic)
+	return img.TopicByName(*ask.Topic)
 }
 
-func (v *view) topic(t *image.Topic, req *kmsg.MetadataRequest) kmsg.MetadataResponseTopic {
+func describeTopic(v *view.View, t *image.Topic, req *kmsg.MetadataRequest) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID, out.IsInternal = &t.Name, t.ID, internalTopic(t.Name)
 	if req.IncludeTopicAuthorizedOperations {
@@ -179,59 +158,7 @@ func (v *view) topic(t *image.Topic, req *kmsg.MetadataRequest) kmsg.MetadataRes
 	}
 	out.Partitions = make([]kmsg.MetadataResponseTopicPartition, len(t.Partitions))
 	for i, p := range t.Partitions {
-		v.partition(int32(i), p, &out.Partitions[i])
+		v.Partition(int32(i), p, &out.Partitions[i])
 	}
-	return out
-}
-
-// partition describes one partition. A leader that clients cannot reach is no
-// leader to them (case B22).
-func (v *view) partition(id int32, p *image.Partition, out *kmsg.MetadataResponseTopicPartition) {
-	out.Default()
-	out.Partition, out.LeaderEpoch = id, int32(p.LeaderEpoch)
-	out.Replicas, out.ISR = v.ids(p.Replicas), v.ids(p.ISR)
-	out.OfflineReplicas = v.offline(p.Replicas)
-	out.Leader = int32(p.Leader)
-	switch {
-	case !v.alive(p.Leader):
-		out.Leader, out.ErrorCode = int32(model.NoBroker), model.ErrLeaderNotAvailable.Code()
-	case len(out.Replicas) < len(p.Replicas):
-		out.ErrorCode = model.ErrReplicaNotAvailable.Code()
-	}
-}
-
-func (v *view) ids(brokers []model.BrokerID) []int32 {
-	out := v.list(len(brokers))
-	for _, id := range brokers {
-		if !v.hideDead || v.alive(id) {
-			out = append(out, int32(id))
-		}
-	}
-	return out
-}
-
-func (v *view) offline(replicas []model.BrokerID) []int32 {
-	dead := 0
-	for _, id := range replicas {
-		if !v.alive(id) {
-			dead++
-		}
-	}
-	out := v.list(dead)
-	for _, id := range replicas {
-		if !v.alive(id) {
-			out = append(out, int32(id))
-		}
-	}
-	return out
-}
-
-// list is an empty list with room for n ids.
-func (v *view) list(n int) []int32 {
-	if n > len(v.room) {
-		v.room = make([]int32, max(n, roomChunk))
-	}
-	out := v.room[:0:n]
-	v.room = v.room[n:]
 	return out
 }

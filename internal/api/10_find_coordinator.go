@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/transport"
@@ -50,7 +52,7 @@ func (a *API) coordinatorOf(ctx context.Context, r *transport.Request, kind int8
 		return model.NoBroker, metalog.Endpoint{}, model.ErrCoordinatorNotAvailable
 	}
 	p := t.Partitions[groupPartition(key, int32(len(t.Partitions)))]
-	e, ok := endpoint(img.Broker(p.Leader), r.Conn.Listener())
+	e, ok := view.Endpoint(img.Broker(p.Leader), r.Conn.Listener())
 	if !ok {
 		return model.NoBroker, metalog.Endpoint{}, model.ErrCoordinatorNotAvailable
 	}

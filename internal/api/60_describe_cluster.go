@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -31,13 +33,13 @@ func (a *API) describeCluster(_ context.Context, r *transport.Request, req *kmsg
 		resp.ErrorCode, resp.ErrorMessage = err.Code(), text(err.Error())
 		return resp
 	}
-	v := newView(a.Images.Image(), r.Conn.Listener(), req.Version)
+	v := view.New(a.Images.Image(), r.Conn.Listener(), req.Version)
 	resp.ClusterID, resp.ControllerID = a.ClusterID, int32(a.controllerID(v))
 	if req.IncludeClusterAuthorizedOperations {
 		resp.ClusterAuthorizedOperations = clusterOperations
 	}
-	for _, b := range v.img.Brokers() {
-		e, ok := listed(b, v.listener)
+	for _, b := range v.Image.Brokers() {
+		e, ok := listed(b, v.Listener)
 		if !ok || b.Fenced && !req.IncludeFencedBrokers {
 			continue
 		}

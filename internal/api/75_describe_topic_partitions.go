@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/transport"
@@ -22,7 +23,7 @@ func (a *API) describeTopicPartitions(_ context.Context, r *transport.Request, r
 		return refuseTopicPartitions(req, model.ErrInvalidRequest)
 	}
 	p := &topicPage{
-		view: newView(a.Images.Image(), r.Conn.Listener(), 1),
+		view: view.New(a.Images.Image(), r.Conn.Listener(), 1),
 		resp: kmsg.NewPtrDescribeTopicPartitionsResponse(),
 		left: max(1, min(int(req.ResponsePartitionLimit), a.Config.MaxRequestPartitions)),
 	}
@@ -37,7 +38,7 @@ func (a *API) describeTopicPartitions(_ context.Context, r *transport.Request, r
 		return 0
 	}
 	if len(req.Topics) == 0 {
-		for t := range p.view.img.TopicsFrom(first) {
+		for t := range p.view.Image.TopicsFrom(first) {
 			if !p.add(t.Name, t, begin(t.Name)) {
 				break
 			}
@@ -45,7 +46,7 @@ func (a *API) describeTopicPartitions(_ context.Context, r *transport.Request, r
 		return p.resp
 	}
 	for _, name := range sortedNames(req.Topics, first) {
-		if !p.add(name, p.view.img.TopicByName(name), begin(name)) {
+		if !p.add(name, p.view.Image.TopicByName(name), begin(name)) {
 			break
 		}
 	}
@@ -77,7 +78,7 @@ func sortedNames(topics []kmsg.DescribeTopicPartitionsRequestTopic, first string
 // topicPage is one page under construction; left is how many more partitions
 // fit.
 type topicPage struct {
-	view *view
+	view *view.View
 	resp *kmsg.DescribeTopicPartitionsResponse
 	left int
 }
@@ -119,10 +120,10 @@ func (p *topicPage) next(topic string, partition int32) {
 func (p *topicPage) partition(id int32, part *image.Partition) kmsg.DescribeTopicPartitionsResponseTopicPartition {
 	out := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	out.Partition, out.LeaderID, out.LeaderEpoch = id, int32(part.Leader), int32(part.LeaderEpoch)
-	out.Replicas, out.ISR = p.view.ids(part.Replicas), p.view.ids(part.ISR)
-	out.EligibleLeaderReplicas, out.LastKnownELR = p.view.ids(part.ELR), p.view.ids(part.LastKnownELR)
-	out.OfflineReplicas = p.view.offline(part.Replicas)
-	if !p.view.alive(part.Leader) {
+	out.Replicas, out.ISR = p.view.IDs(part.Replicas), p.view.IDs(part.ISR)
+	out.EligibleLeaderReplicas, out.LastKnownELR = p.view.IDs(part.ELR), p.view.IDs(part.LastKnownELR)
+	out.OfflineReplicas = p.view.Offline(part.Replicas)
+	if !p.view.Alive(part.Leader) {
 		out.LeaderID, out.ErrorCode = int32(model.NoBroker), model.ErrLeaderNotAvailable.Code()
 	}
 	return out

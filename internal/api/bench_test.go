@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/image"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
@@ -43,9 +44,9 @@ func allTopicsOf(img *image.Image) *kmsg.MetadataResponse {
 	req.Version = 12
 	resp := kmsg.NewPtrMetadataResponse()
 	resp.Version = 12
-	v := newView(img, "PLAINTEXT", 12)
+	v := view.New(img, "PLAINTEXT", 12)
 	for t := range img.Topics() {
-		resp.Topics = append(resp.Topics, v.topic(t, req))
+		resp.Topics = append(resp.Topics, describeTopic(v, t, req))
 	}
 	return resp
 }

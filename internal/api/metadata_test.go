@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/api/view"
 	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
@@ -213,7 +214,7 @@ func TestAnswersForAllTopicsFollowTheCluster(t *testing.T) {
 				}
 				req.IncludeTopicAuthorizedOperations = ops && version >= 8
 				req.IncludeClusterAuthorizedOperations = ops && version >= 8 && version <= 10
-				v := newView(w.Image(), "PLAINTEXT", version)
+				v := view.New(w.Image(), "PLAINTEXT", version)
 				want := w.api.everyTopic(v, w.api.controllerID(v), req)
 				want.Version = version
 				for range 2 {

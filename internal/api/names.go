@@ -3,8 +3,6 @@ package api
 import (
 	"unicode/utf16"
 
-	"github.com/tidemark-log/tidemark/internal/core/image"
-	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
@@ -54,19 +52,6 @@ func groupPartition(group string, partitions int32) int32 {
 		hash = 0
 	}
 	return max(hash, -hash) % partitions
-}
-
-// endpoint is where a live broker listens under the listener's name.
-func endpoint(b *image.Broker, listener string) (metalog.Endpoint, bool) {
-	if b == nil || b.Fenced {
-		return metalog.Endpoint{}, false
-	}
-	for _, e := range b.Endpoints {
-		if e.Name == listener {
-			return e, true
-		}
-	}
-	return metalog.Endpoint{}, false
 }
 
 // Bits of the authorized operations, which are all those that a resource has,
