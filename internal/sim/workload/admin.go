@@ -2,12 +2,12 @@ package workload
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 )
 
 // adminTimeout is what administrators give the controller.
@@ -88,8 +88,8 @@ func (c *client) tryCreate(ctx context.Context, t Topic) model.Error {
 
 // remove deletes the topic with this id, and tries until it is gone. False: ctx
 // ended.
-func (c *client) remove(ctx context.Context, t *topicMeta) bool {
-	id, name := t.id, t.name
+func (c *client) remove(ctx context.Context, t *metadata.Topic) bool {
+	id, name := t.ID, t.Name
 	c.env.deletes(id)
 	for n := 1; ; n++ {
 		req := kmsg.NewPtrDeleteTopicsRequest()
@@ -101,7 +101,7 @@ func (c *client) remove(ctx context.Context, t *topicMeta) bool {
 		if err == nil {
 			switch model.Error(answer.(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode) {
 			case model.None, model.ErrUnknownTopicID:
-				c.meta.drop(name)
+				c.meta.Drop(name)
 				return true
 			}
 		}
@@ -111,16 +111,11 @@ func (c *client) remove(ctx context.Context, t *topicMeta) bool {
 	}
 }
 
-// drop forgets a topic.
-func (m *metadata) drop(name string) {
-	m.topics = slices.DeleteFunc(m.topics, func(t topicMeta) bool { return t.name == name })
-}
-
 // site is a partition that an administrator has in mind.
 type site struct {
-	topic     *topicMeta
+	topic     *metadata.Topic
 	partition int32
-	meta      *partitionMeta
+	meta      *metadata.Partition
 }
 
 // somewhere picks a partition of the options' topics from fresh metadata. False:
@@ -129,11 +124,11 @@ func (c *client) somewhere(ctx context.Context) (site, bool) {
 	name := pick(c.env.Rand, c.env.Options.Topics).Name
 	c.refresh(ctx, name)
 	t := c.topic(ctx, name)
-	if t == nil || len(t.partitions) == 0 {
+	if t == nil || len(t.Partitions) == 0 {
 		return site{}, false
 	}
-	n := c.env.Rand.IntN(len(t.partitions))
-	return site{t, int32(n), &t.partitions[n]}, true
+	n := c.env.Rand.IntN(len(t.Partitions))
+	return site{t, int32(n), &t.Partitions[n]}, true
 }
 
 // position is a reader's, at the site.
@@ -141,7 +136,7 @@ func (s site) position() *position { return newPosition(s.topic, s.partition) }
 
 // said notes and counts what the controller answered.
 func (c *client) said(what string, s site, e model.Error) {
-	c.env.note("%s %s-%d: %v", what, s.topic.name, s.partition, e)
+	c.env.note("%s %s-%d: %v", what, s.topic.Name, s.partition, e)
 	if e == model.None {
 		c.env.changed()
 	}

@@ -21,9 +21,9 @@ func (Bouncer) Run(ctx context.Context, env *Env) {
 		if !ok {
 			return
 		}
-		all := slices.Clone(s.meta.replicas)
+		all := slices.Clone(s.meta.Replicas)
 		who := pick(env.Rand, all)
-		if len(all) < 2 || who == s.meta.leader {
+		if len(all) < 2 || who == s.meta.Leader {
 			continue
 		}
 		fewer := slices.DeleteFunc(slices.Clone(all), func(id int32) bool { return id == who })

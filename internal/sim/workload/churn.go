@@ -28,7 +28,7 @@ func (Churn) Run(ctx context.Context, env *Env) {
 		if !c.create(ctx, t) || !c.use(ctx, t.Name, &values) {
 			return
 		}
-		if at := c.meta.topic(t.Name); at == nil || !c.remove(ctx, at) {
+		if at := c.meta.Topic(t.Name); at == nil || !c.remove(ctx, at) {
 			return
 		}
 		env.changed()
@@ -41,7 +41,7 @@ func (Churn) Run(ctx context.Context, env *Env) {
 
 // use writes to a topic and reads a little of it.
 func (c *client) use(ctx context.Context, topic string, values *names) bool {
-	t := c.meta.topic(topic)
+	t := c.meta.Topic(topic)
 	if t == nil {
 		return ctx.Err() == nil
 	}
@@ -54,7 +54,7 @@ func (c *client) use(ctx context.Context, topic string, values *names) bool {
 		if !r.read(ctx) || c.gone(topic, r.positions) {
 			break
 		}
-		t = c.meta.topic(topic)
+		t = c.meta.Topic(topic)
 	}
 	return ctx.Err() == nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
@@ -23,7 +24,7 @@ type client struct {
 	env   *Env
 	id    string
 	conns []link // in the order in which they were made
-	meta  metadata
+	meta  metadata.Cluster
 }
 
 // link is the connection to one address.
@@ -105,7 +106,7 @@ func (c *client) setVersion(req kmsg.Request) {
 
 // askBroker is ask, to a broker by its id.
 func (c *client) askBroker(ctx context.Context, id int32, req kmsg.Request, wait time.Duration) (kmsg.Response, error) {
-	addr := c.meta.addr(id)
+	addr := c.meta.Addr(id)
 	if addr == "" {
 		return nil, fmt.Errorf("%w: broker %d is not in the metadata", errNotSent, id)
 	}
@@ -115,9 +116,9 @@ func (c *client) askBroker(ctx context.Context, id int32, req kmsg.Request, wait
 // askAny is ask, to any broker, known or from the bootstrap list.
 func (c *client) askAny(ctx context.Context, req kmsg.Request, wait time.Duration) (kmsg.Response, error) {
 	addrs := slices.Clone(c.env.Bootstrap)
-	for _, b := range c.meta.brokers {
-		if !slices.Contains(addrs, b.addr) {
-			addrs = append(addrs, b.addr)
+	for _, addr := range c.meta.Addrs() {
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
 		}
 	}
 	c.env.Rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })

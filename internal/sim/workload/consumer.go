@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"strings"
+
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 )
 
 // Consumer reads all partitions of one topic from the earliest offset on, and
@@ -45,20 +47,20 @@ func (w Consumer) Run(ctx context.Context, env *Env) {
 			return
 		}
 		r := w.reader(c, t)
-		env.note("reads %s, life %d", t.name, life)
+		env.note("reads %s, life %d", t.Name, life)
 		for turns := 10 + env.Rand.IntN(60); turns > 0; turns-- {
-			if !r.read(ctx) || !env.rest(ctx) || c.gone(t.name, r.positions) {
+			if !r.read(ctx) || !env.rest(ctx) || c.gone(t.Name, r.positions) {
 				break
 			}
 			if turns%10 == 0 {
-				r.grow(ctx, t.name)
+				r.grow(ctx, t.Name)
 			}
 		}
 		c.close()
 	}
 }
 
-func (w Consumer) reader(c *client, t *topicMeta) *reader {
+func (w Consumer) reader(c *client, t *metadata.Topic) *reader {
 	m := manner{sessions: w.Sessions, followers: w.Followers, patient: w.Patient}
 	if w.Committed {
 		m.isolation = 1
@@ -67,31 +69,31 @@ func (w Consumer) reader(c *client, t *topicMeta) *reader {
 		m.rack = pick(c.env.Rand, racks)
 	}
 	r := &reader{c: c, manner: m}
-	for n := range t.partitions {
+	for n := range t.Partitions {
 		r.positions = append(r.positions, newPosition(t, int32(n)))
 	}
 	return r
 }
 
-func newPosition(t *topicMeta, partition int32) *position {
-	return &position{topic: t.name, id: t.id, partition: partition, offset: -1, epoch: -1, checked: -1, from: -1}
+func newPosition(t *metadata.Topic, partition int32) *position {
+	return &position{topic: t.Name, id: t.ID, partition: partition, offset: -1, epoch: -1, checked: -1, from: -1}
 }
 
 // gone says that the topic that is read is there no more, or another one bears
 // its name.
 func (c *client) gone(topic string, ps []*position) bool {
-	t := c.meta.topic(topic)
-	return t == nil || len(ps) > 0 && t.id != ps[0].id
+	t := c.meta.Topic(topic)
+	return t == nil || len(ps) > 0 && t.ID != ps[0].id
 }
 
 // grow looks for partitions that were added.
 func (r *reader) grow(ctx context.Context, topic string) {
 	r.c.refresh(ctx, topic)
-	t := r.c.meta.topic(topic)
-	if t == nil || len(r.positions) > 0 && t.id != r.positions[0].id {
+	t := r.c.meta.Topic(topic)
+	if t == nil || len(r.positions) > 0 && t.ID != r.positions[0].id {
 		return
 	}
-	for n := len(r.positions); n < len(t.partitions); n++ {
+	for n := len(r.positions); n < len(t.Partitions); n++ {
 		r.positions = append(r.positions, newPosition(t, int32(n)))
 	}
 }

@@ -34,7 +34,7 @@ func (Elector) Run(ctx context.Context, env *Env) {
 			continue
 		}
 		// First another one becomes the preferred leader, as often as not.
-		if order := c.target(s); len(order) > 0 && env.chance(2) && sameSet(order, s.meta.replicas) {
+		if order := c.target(s); len(order) > 0 && env.chance(2) && sameSet(order, s.meta.Replicas) {
 			c.said("prefer another leader of", s, c.assign(ctx, s, order))
 		}
 		c.said("elect the preferred of", s, c.elect(ctx, s, preferred))
@@ -59,7 +59,7 @@ func (c *client) elect(ctx context.Context, s site, how int8) model.Error {
 	req := kmsg.NewPtrElectLeadersRequest()
 	req.ElectionType, req.TimeoutMillis = how, int32(adminTimeout.Milliseconds())
 	t := kmsg.NewElectLeadersRequestTopic()
-	t.Topic, t.Partitions = s.topic.name, []int32{s.partition}
+	t.Topic, t.Partitions = s.topic.Name, []int32{s.partition}
 	req.Topics = append(req.Topics, t)
 	answer, err := c.askAny(ctx, req, adminTimeout)
 	if err != nil {

@@ -91,8 +91,8 @@ func (m *member) joinRequest() *kmsg.JoinGroupRequest {
 func (m *member) assign(members []kmsg.JoinGroupResponseMember) []kmsg.SyncGroupRequestGroupAssignment {
 	slices.SortFunc(members, func(a, b kmsg.JoinGroupResponseMember) int { return cmp.Compare(a.MemberID, b.MemberID) })
 	total := 0
-	if t := m.c.meta.topic(m.topic); t != nil {
-		total = len(t.partitions)
+	if t := m.c.meta.Topic(m.topic); t != nil {
+		total = len(t.Partitions)
 	}
 	var plan []kmsg.SyncGroupRequestGroupAssignment
 	next := 0
@@ -137,7 +137,7 @@ func (m *member) sync(ctx context.Context, plan []kmsg.SyncGroupRequestGroupAssi
 		m.c.env.note("an assignment of %d bytes: %v", len(synced.MemberAssignment), err)
 		return false
 	}
-	t := m.c.meta.topic(m.topic)
+	t := m.c.meta.Topic(m.topic)
 	if t == nil {
 		return false
 	}

@@ -29,11 +29,11 @@ func (Grower) Run(ctx context.Context, env *Env) {
 		}
 		limit := 0
 		for _, t := range env.Options.Topics {
-			if t.Name == s.topic.name {
+			if t.Name == s.topic.Name {
 				limit = int(t.Partitions) + 3
 			}
 		}
-		if len(s.topic.partitions) < limit {
+		if len(s.topic.Partitions) < limit {
 			c.said("add a partition to", s, c.grow(ctx, s))
 		}
 	}
@@ -43,7 +43,7 @@ func (c *client) grow(ctx context.Context, s site) model.Error {
 	req := kmsg.NewPtrCreatePartitionsRequest()
 	req.TimeoutMillis = int32(adminTimeout.Milliseconds())
 	t := kmsg.NewCreatePartitionsRequestTopic()
-	t.Topic, t.Count = s.topic.name, int32(len(s.topic.partitions)+1)
+	t.Topic, t.Count = s.topic.Name, int32(len(s.topic.Partitions)+1)
 	req.Topics = append(req.Topics, t)
 	answer, err := c.askAny(ctx, req, adminTimeout)
 	if err != nil {

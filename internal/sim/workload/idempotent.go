@@ -74,7 +74,7 @@ func (w IdempotentProducer) Run(ctx context.Context, env *Env) {
 		}
 		ps := c.someParcels(t, func(n int32, opts record.BatchOptions, count int) *parcel {
 			opts.ProducerID, opts.ProducerEpoch = model.ProducerID(who.id), who.epoch
-			opts.BaseSequence = who.of(t.id, n).next
+			opts.BaseSequence = who.of(t.ID, n).next
 			return c.pack(t, n, opts, count, values.next)
 		})
 		c.deliver(ctx, delivery{acks: -1, byName: env.namesTopics(), resend: true, tries: 30}, ps)

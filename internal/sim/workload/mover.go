@@ -44,10 +44,10 @@ func (Mover) Run(ctx context.Context, env *Env) {
 // target picks live brokers, as many as the topic was created with replicas;
 // nobody when there are too few.
 func (c *client) target(s site) []int32 {
-	ids := c.meta.ids()
-	n := len(s.meta.replicas)
+	ids := c.meta.IDs()
+	n := len(s.meta.Replicas)
 	for _, t := range c.env.Options.Topics {
-		if t.Name == s.topic.name {
+		if t.Name == s.topic.Name {
 			n = int(t.Replicas)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *client) assign(ctx context.Context, s site, replicas []int32) model.Err
 	req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
 	req.TimeoutMillis = int32(adminTimeout.Milliseconds())
 	t := kmsg.NewAlterPartitionAssignmentsRequestTopic()
-	t.Topic = s.topic.name
+	t.Topic = s.topic.Name
 	p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
 	p.Partition, p.Replicas = s.partition, replicas
 	t.Partitions = append(t.Partitions, p)
@@ -85,7 +85,7 @@ func (c *client) moving(ctx context.Context, s site) bool {
 	req.TimeoutMillis = int32(adminTimeout.Milliseconds())
 	if c.env.chance(2) {
 		t := kmsg.NewListPartitionReassignmentsRequestTopic()
-		t.Topic, t.Partitions = s.topic.name, []int32{s.partition}
+		t.Topic, t.Partitions = s.topic.Name, []int32{s.partition}
 		req.Topics = append(req.Topics, t)
 	}
 	answer, err := c.askAny(ctx, req, adminTimeout)
@@ -93,7 +93,7 @@ func (c *client) moving(ctx context.Context, s site) bool {
 		return false
 	}
 	for _, t := range answer.(*kmsg.ListPartitionReassignmentsResponse).Topics {
-		if t.Topic == s.topic.name && slices.ContainsFunc(t.Partitions,
+		if t.Topic == s.topic.Name && slices.ContainsFunc(t.Partitions,
 			func(p kmsg.ListPartitionReassignmentsResponseTopicPartition) bool { return p.Partition == s.partition }) {
 			return true
 		}

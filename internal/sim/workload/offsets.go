@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 )
 
 // Timestamps that stand for offsets in ListOffsets.
@@ -17,8 +18,8 @@ const (
 // listOffset asks the leader once where a partition's log begins or ends, and
 // tells the history. False: it did not say.
 func (c *client) listOffset(ctx context.Context, p *position, which int64, isolation int8) (int64, bool) {
-	m := c.meta.partition(p.topic, p.id, p.partition)
-	if m == nil || m.leader < 0 {
+	m := c.meta.Partition(p.topic, p.id, p.partition)
+	if m == nil || m.Leader < 0 {
 		c.refresh(ctx, p.topic)
 		return 0, false
 	}
@@ -27,10 +28,10 @@ func (c *client) listOffset(ctx context.Context, p *position, which int64, isola
 	rt := kmsg.NewListOffsetsRequestTopic()
 	rt.Topic = p.topic
 	rp := kmsg.NewListOffsetsRequestTopicPartition()
-	rp.Partition, rp.CurrentLeaderEpoch, rp.Timestamp = p.partition, m.epoch, which
+	rp.Partition, rp.CurrentLeaderEpoch, rp.Timestamp = p.partition, m.Epoch, which
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	answer := c.named(ctx, m.leader, p, req)
+	answer := c.named(ctx, m.Leader, p, req)
 	if answer == nil {
 		return 0, false
 	}
@@ -77,16 +78,16 @@ func (c *client) knows(ctx context.Context, broker int32, p *position) bool {
 
 // validate asks the leader of a new epoch where the epoch of the last record that
 // was read ended: if before the position, what was read is gone (KIP-320).
-func (r *reader) validate(ctx context.Context, p *position, m *partitionMeta) bool {
+func (r *reader) validate(ctx context.Context, p *position, m *metadata.Partition) bool {
 	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	req.ReplicaID = -1
 	rt := kmsg.NewOffsetForLeaderEpochRequestTopic()
 	rt.Topic = p.topic
 	rp := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
-	rp.Partition, rp.CurrentLeaderEpoch, rp.LeaderEpoch = p.partition, m.epoch, p.epoch
+	rp.Partition, rp.CurrentLeaderEpoch, rp.LeaderEpoch = p.partition, m.Epoch, p.epoch
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	answer := r.c.named(ctx, m.leader, p, req)
+	answer := r.c.named(ctx, m.Leader, p, req)
 	if answer == nil {
 		r.c.pause(ctx, 3)
 		return false

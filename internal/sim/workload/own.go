@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 )
 
 // Own is a workload that a user brings as a function. An error that it returns
@@ -118,7 +119,7 @@ func (c *Client) Read(ctx context.Context, topic string, partition int32, from i
 		}
 	}
 	for !answered {
-		if t := c.c.meta.topic(topic); t != nil && t.id != r.positions[0].id {
+		if t := c.c.meta.Topic(topic); t != nil && t.ID != r.positions[0].id {
 			return nil, fmt.Errorf("read %s-%d: the topic was deleted, another one has its name", topic, partition)
 		}
 		if !r.read(ctx) && !answered {
@@ -129,10 +130,10 @@ func (c *Client) Read(ctx context.Context, topic string, partition int32, from i
 }
 
 // reader returns the reader of a partition, where it is to read.
-func (c *Client) reader(t *topicMeta, partition int32, from int64) *reader {
+func (c *Client) reader(t *metadata.Topic, partition int32, from int64) *reader {
 	var r *reader
 	for _, x := range c.reads {
-		if p := x.positions[0]; p.topic == t.name && p.partition == partition {
+		if p := x.positions[0]; p.topic == t.Name && p.partition == partition {
 			r = x
 		}
 	}
@@ -140,7 +141,7 @@ func (c *Client) reader(t *topicMeta, partition int32, from int64) *reader {
 		r = &reader{c: c.c, positions: []*position{newPosition(t, partition)}}
 		c.reads = append(c.reads, r)
 	}
-	if p := r.positions[0]; p.id == t.id && p.offset == from {
+	if p := r.positions[0]; p.id == t.ID && p.offset == from {
 		return r
 	}
 	p := newPosition(t, partition)
@@ -170,17 +171,17 @@ func (c *Client) End(ctx context.Context, topic string, partition int32) (int64,
 }
 
 // topic waits until there is one of this name.
-func (c *Client) topic(ctx context.Context, name string, partition int32) (*topicMeta, error) {
+func (c *Client) topic(ctx context.Context, name string, partition int32) (*metadata.Topic, error) {
 	t := c.c.topic(ctx, name)
-	if t != nil && int(partition) >= len(t.partitions) {
+	if t != nil && int(partition) >= len(t.Partitions) {
 		c.c.refresh(ctx, name)
 		t = c.c.topic(ctx, name)
 	}
 	switch {
 	case t == nil:
 		return nil, ctx.Err()
-	case partition < 0 || int(partition) >= len(t.partitions):
-		return nil, fmt.Errorf("the topic has %d partitions", len(t.partitions))
+	case partition < 0 || int(partition) >= len(t.Partitions):
+		return nil, fmt.Errorf("the topic has %d partitions", len(t.Partitions))
 	}
 	return t, nil
 }

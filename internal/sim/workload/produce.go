@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/sim/check"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -40,8 +41,8 @@ type delivery struct {
 }
 
 // pack makes a batch of n new values for a partition.
-func (c *client) pack(t *topicMeta, partition int32, opts record.BatchOptions, n int, name func() string) *parcel {
-	p := &parcel{topic: t.name, id: t.id, partition: partition, opts: opts, result: again, base: -1}
+func (c *client) pack(t *metadata.Topic, partition int32, opts record.BatchOptions, n int, name func() string) *parcel {
+	p := &parcel{topic: t.Name, id: t.ID, partition: partition, opts: opts, result: again, base: -1}
 	b := record.NewBuilder(opts)
 	now := model.Millis(c.env.Runtime.Wall().UnixMilli())
 	for range n {
@@ -86,7 +87,7 @@ func (c *client) produce(ctx context.Context, d delivery, ps []*parcel) {
 	var topics []string
 	refresh := false
 	for _, p := range ps {
-		if t := c.meta.topic(p.topic); t != nil && t.id != p.id { // it was deleted, and another has its name
+		if t := c.meta.Topic(p.topic); t != nil && t.ID != p.id { // it was deleted, and another has its name
 			p.result, p.code = refused, model.ErrUnknownTopicID
 		}
 	}
@@ -121,8 +122,8 @@ const noCode = model.ErrNetworkException
 
 // leaderOf is the broker that leads a parcel's partition, -1 if none does.
 func (c *client) leaderOf(p *parcel) int32 {
-	if m := c.meta.partition(p.topic, p.id, p.partition); m != nil {
-		return m.leader
+	if m := c.meta.Partition(p.topic, p.id, p.partition); m != nil {
+		return m.Leader
 	}
 	return -1
 }
@@ -157,7 +158,7 @@ func (c *client) produceTo(ctx context.Context, leader int32, d delivery, ps []*
 // produceBlindly sends what gets no answer.
 func (c *client) produceBlindly(ctx context.Context, leader int32, req *kmsg.ProduceRequest, ps []*parcel) {
 	err := errNotSent
-	if addr := c.meta.addr(leader); addr != "" {
+	if addr := c.meta.Addr(leader); addr != "" {
 		var t *transport.Client
 		if t, err = c.conn(ctx, addr); err == nil {
 			err = t.Send(ctx, req)
@@ -193,14 +194,14 @@ func (c *client) produceRequest(d delivery, ps []*parcel) *kmsg.ProduceRequest {
 }
 
 // someParcels packs one to three batches for partitions of a topic.
-func (c *client) someParcels(t *topicMeta, pack func(partition int32, opts record.BatchOptions, n int) *parcel) []*parcel {
+func (c *client) someParcels(t *metadata.Topic, pack func(partition int32, opts record.BatchOptions, n int) *parcel) []*parcel {
 	r := c.env.Rand
 	batches := 1
 	if c.env.chance(3) {
-		batches = 1 + r.IntN(min(3, len(t.partitions)))
+		batches = 1 + r.IntN(min(3, len(t.Partitions)))
 	}
 	var ps []*parcel
-	for _, n := range r.Perm(len(t.partitions))[:batches] {
+	for _, n := range r.Perm(len(t.Partitions))[:batches] {
 		opts := record.PlainOptions()
 		if c.env.chance(4) {
 			opts.Codec = record.Codec(1 + r.IntN(4))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 )
 
 // position is where a reader stands in one partition.
@@ -74,32 +75,32 @@ func (r *reader) source(p *position) int32 {
 		return p.from
 	}
 	if m := r.meta(p); m != nil {
-		return m.leader
+		return m.Leader
 	}
 	return -1
 }
 
-func (r *reader) meta(p *position) *partitionMeta {
-	return r.c.meta.partition(p.topic, p.id, p.partition)
+func (r *reader) meta(p *position) *metadata.Partition {
+	return r.c.meta.Partition(p.topic, p.id, p.partition)
 }
 
 // prepare makes a position ready to be read from: there is a leader, an offset,
 // and in this leader epoch nothing before the offset was cut off (KIP-320).
 func (r *reader) prepare(ctx context.Context, p *position) bool {
 	m := r.meta(p)
-	if m == nil || m.leader < 0 {
+	if m == nil || m.Leader < 0 {
 		r.c.refresh(ctx, p.topic)
 		return false
 	}
 	if p.offset < 0 {
 		return r.begin(ctx, p, earliest)
 	}
-	if m.epoch > p.checked && p.epoch >= 0 && !r.validate(ctx, p, m) {
+	if m.Epoch > p.checked && p.epoch >= 0 && !r.validate(ctx, p, m) {
 		return false
 	}
-	p.checked = max(p.checked, m.epoch)
+	p.checked = max(p.checked, m.Epoch)
 	if r.manner.followers && r.manner.rack == "" && r.c.env.chance(8) {
-		p.from = pick(r.c.env.Rand, m.replicas)
+		p.from = pick(r.c.env.Rand, m.Replicas)
 	}
 	return true
 }

@@ -49,19 +49,19 @@ func (Trimmer) Run(ctx context.Context, env *Env) {
 }
 
 func (c *client) trim(ctx context.Context, s site, upTo int64) model.Error {
-	m := c.meta.partition(s.topic.name, s.topic.id, s.partition)
+	m := c.meta.Partition(s.topic.Name, s.topic.ID, s.partition)
 	if m == nil {
 		return model.ErrUnknownTopicOrPartition
 	}
 	req := kmsg.NewPtrDeleteRecordsRequest()
 	req.TimeoutMillis = int32(adminTimeout.Milliseconds())
 	t := kmsg.NewDeleteRecordsRequestTopic()
-	t.Topic = s.topic.name
+	t.Topic = s.topic.Name
 	p := kmsg.NewDeleteRecordsRequestTopicPartition()
 	p.Partition, p.Offset = s.partition, upTo
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	answer, err := c.askBroker(ctx, m.leader, req, adminTimeout)
+	answer, err := c.askBroker(ctx, m.Leader, req, adminTimeout)
 	if err != nil {
 		return noCode
 	}

@@ -25,7 +25,7 @@ func (Tuner) Run(ctx context.Context, env *Env) {
 		if !ok {
 			return
 		}
-		of, name := kmsg.ConfigResourceTypeTopic, s.topic.name
+		of, name := kmsg.ConfigResourceTypeTopic, s.topic.Name
 		key, value := pick(env.Rand, settings(env))(env)
 		if env.Options.Lanes && env.chance(2) {
 			of, name = kmsg.ConfigResourceTypeBroker, "" // all of them

@@ -19,10 +19,10 @@ func (Watcher) Run(ctx context.Context, env *Env) {
 			return
 		}
 		if env.chance(10) {
-			c.refresh(ctx, t.name)
+			c.refresh(ctx, t.Name)
 			continue
 		}
-		p := newPosition(t, int32(env.Rand.IntN(len(t.partitions))))
+		p := newPosition(t, int32(env.Rand.IntN(len(t.Partitions))))
 		which, isolation := latest, int8(env.Rand.IntN(2))
 		if env.chance(4) {
 			which = earliest
