@@ -9,87 +9,44 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-log/tidemark/internal/sim/workload/conns"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 	"github.com/tidemark-log/tidemark/internal/transport"
 	"github.com/tidemark-log/tidemark/internal/wire"
 )
 
-// errNotSent says that a request never left: the outcome is known, nothing
-// happened.
-var errNotSent = errors.New("the request was not sent")
-
 // client is one Kafka client: its connections and what it knows of the cluster.
 // It serves one task.
 type client struct {
 	env   *Env
-	id    string
-	conns []link // in the order in which they were made
+	conns *conns.Conns
 	meta  metadata.Cluster
 }
 
-// link is the connection to one address.
-type link struct {
-	addr string
-	c    *transport.Client
+func newClient(env *Env) *client {
+	return &client{env: env, conns: conns.New(transport.ClientOptions{
+		ClientID: env.name, DialTimeout: env.Options.RequestTimeout, Dial: env.Dial, Runtime: env.Runtime,
+	})}
 }
-
-func newClient(env *Env) *client { return &client{env: env, id: env.name} }
 
 // close ends the connections; the client may go on with new ones, as one that
 // was restarted.
-func (c *client) close() {
-	for _, l := range c.conns {
-		l.c.Close()
-	}
-	c.conns = nil
-}
-
-// forget closes the connection to addr, as clients do after an error on it.
-func (c *client) forget(addr string) {
-	c.conns = slices.DeleteFunc(c.conns, func(l link) bool {
-		if l.addr == addr {
-			l.c.Close()
-		}
-		return l.addr == addr
-	})
-}
-
-// conn returns a connection to addr that lives.
-func (c *client) conn(ctx context.Context, addr string) (*transport.Client, error) {
-	for _, l := range c.conns {
-		if l.addr != addr {
-			continue
-		}
-		if l.c.Err() == nil {
-			return l.c, nil
-		}
-		c.forget(addr)
-		break
-	}
-	t, err := transport.Dial(ctx, addr, transport.ClientOptions{
-		ClientID: c.id, DialTimeout: c.env.Options.RequestTimeout, Dial: c.env.Dial, Runtime: c.env.Runtime,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	c.conns = append(c.conns, link{addr, t})
-	return t, nil
-}
+func (c *client) close() { c.conns.Close() }
 
 // ask sends a request to addr and waits for the answer, which takes wait longer
-// than others. errNotSent is among the error's causes if nobody can have seen the
-// request; after any other error its outcome is unknown.
+// than others. conns.ErrNotSent is among the error's causes if nobody can have seen
+// the request; after any other error its outcome is unknown.
 func (c *client) ask(ctx context.Context, addr string, req kmsg.Request, wait time.Duration) (kmsg.Response, error) {
 	c.setVersion(req)
 	ctx, cancel := c.env.Runtime.WithTimeout(ctx, c.env.Options.RequestTimeout+wait)
 	defer cancel()
-	t, err := c.conn(ctx, addr)
+	t, err := c.conns.To(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := t.Do(ctx, req)
 	if err != nil {
-		c.forget(addr)
+		c.conns.Forget(addr)
 		return nil, fmt.Errorf("%s to %s: %w", kmsg.NameForKey(req.Key()), addr, err)
 	}
 	return resp, nil
@@ -108,7 +65,7 @@ func (c *client) setVersion(req kmsg.Request) {
 func (c *client) askBroker(ctx context.Context, id int32, req kmsg.Request, wait time.Duration) (kmsg.Response, error) {
 	addr := c.meta.Addr(id)
 	if addr == "" {
-		return nil, fmt.Errorf("%w: broker %d is not in the metadata", errNotSent, id)
+		return nil, fmt.Errorf("%w: broker %d is not in the metadata", conns.ErrNotSent, id)
 	}
 	return c.ask(ctx, addr, req, wait)
 }
@@ -125,7 +82,7 @@ func (c *client) askAny(ctx context.Context, req kmsg.Request, wait time.Duratio
 	var last error
 	for _, addr := range addrs {
 		resp, err := c.ask(ctx, addr, req, wait)
-		if err == nil || !errors.Is(err, errNotSent) {
+		if err == nil || !errors.Is(err, conns.ErrNotSent) {
 			return resp, err
 		}
 		last = err

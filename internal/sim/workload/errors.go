@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/conns"
 )
 
 // outcome is what a client makes of an error code or of a missing answer.
@@ -21,7 +22,7 @@ func (o outcome) String() string { return [...]string{"done", "refused", "again"
 
 // noAnswer is the outcome of a request that got none.
 func noAnswer(err error) outcome {
-	if errors.Is(err, errNotSent) {
+	if errors.Is(err, conns.ErrNotSent) {
 		return again
 	}
 	return unknown

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/sim/check"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/conns"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
@@ -157,10 +158,10 @@ func (c *client) produceTo(ctx context.Context, leader int32, d delivery, ps []*
 
 // produceBlindly sends what gets no answer.
 func (c *client) produceBlindly(ctx context.Context, leader int32, req *kmsg.ProduceRequest, ps []*parcel) {
-	err := errNotSent
+	err := conns.ErrNotSent
 	if addr := c.meta.Addr(leader); addr != "" {
 		var t *transport.Client
-		if t, err = c.conn(ctx, addr); err == nil {
+		if t, err = c.conns.To(ctx, addr); err == nil {
 			err = t.Send(ctx, req)
 		}
 	}
