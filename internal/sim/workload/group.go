@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // consumerProtocol and byRange are what every classic consumer of the group
@@ -57,7 +58,7 @@ func (m *member) join(ctx context.Context) bool {
 	case e == model.ErrUnknownMemberID:
 		m.id = ""
 		return false
-	case moved(e):
+	case outcome.Moved(e):
 		m.coordinator = ""
 		return false
 	case e != model.None:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // IdempotentProducer sends with a producer id and acks=all. What may have
@@ -92,7 +93,7 @@ func (w IdempotentProducer) Run(ctx context.Context, env *Env) {
 func (c *client) goOn(ctx context.Context, who *identity, ps []*parcel) *identity {
 	failed := false
 	for _, p := range ps {
-		if p.result == done {
+		if p.result == outcome.Done {
 			who.of(p.id, p.partition).next += int32(len(p.values))
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // Member is one of a consumer group by the classic protocol, for one topic with
@@ -102,7 +103,7 @@ func (m *member) settled(ctx context.Context, e model.Error) bool {
 		return false
 	case e == model.ErrIllegalGeneration || e == model.ErrFencedInstanceID:
 		return false
-	case e == noCode || moved(e):
+	case e == noCode || outcome.Moved(e):
 		m.coordinator = ""
 	}
 	return m.c.pause(ctx, 2)

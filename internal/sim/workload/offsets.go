@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // Timestamps that stand for offsets in ListOffsets.
@@ -37,7 +38,7 @@ func (c *client) listOffset(ctx context.Context, p *position, which int64, isola
 	}
 	r := answer.(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
 	if e := model.Error(r.ErrorCode); e != model.None {
-		if stale(e) {
+		if outcome.Stale(e) {
 			c.refresh(ctx, p.topic)
 		}
 		return 0, false
@@ -94,7 +95,7 @@ func (r *reader) validate(ctx context.Context, p *position, m *metadata.Partitio
 	}
 	a := answer.(*kmsg.OffsetForLeaderEpochResponse).Topics[0].Partitions[0]
 	if e := model.Error(a.ErrorCode); e != model.None {
-		if stale(e) {
+		if outcome.Stale(e) {
 			r.c.refresh(ctx, p.topic)
 		}
 		r.c.pause(ctx, 2)

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // Own is a workload that a user brings as a function. An error that it returns
@@ -81,9 +82,9 @@ func (c *Client) Produce(ctx context.Context, topic string, partition int32, val
 	p := c.c.pack(t, partition, record.PlainOptions(), 1, func() string { return value })
 	c.c.deliver(ctx, delivery{acks: -1, tries: 10}, []*parcel{p})
 	switch {
-	case p.result == done && p.base >= 0:
+	case p.result == outcome.Done && p.base >= 0:
 		return p.base, nil
-	case p.result == done || p.result == unknown:
+	case p.result == outcome.Done || p.result == outcome.Unknown:
 		err = ErrInDoubt
 	default:
 		err = fmt.Errorf("the record was not written: %v", p.code)

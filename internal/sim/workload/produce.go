@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/sim/check"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/conns"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 	"github.com/tidemark-log/tidemark/internal/transport"
 )
 
@@ -27,7 +28,7 @@ type parcel struct {
 	call   check.Op    // in the history
 	base   int64       // offset of the first value once done; -1 if that was not told
 	code   model.Error // of the last answer
-	result outcome
+	result outcome.Outcome
 	doubt  bool // one of the tries may have done it
 }
 
@@ -43,7 +44,7 @@ type delivery struct {
 
 // pack makes a batch of n new values for a partition.
 func (c *client) pack(t *metadata.Topic, partition int32, opts record.BatchOptions, n int, name func() string) *parcel {
-	p := &parcel{topic: t.Name, id: t.ID, partition: partition, opts: opts, result: again, base: -1}
+	p := &parcel{topic: t.Name, id: t.ID, partition: partition, opts: opts, result: outcome.Again, base: -1}
 	b := record.NewBuilder(opts)
 	now := model.Millis(c.env.Runtime.Wall().UnixMilli())
 	for range n {
@@ -69,15 +70,15 @@ func (c *client) deliver(ctx context.Context, d delivery, ps []*parcel) {
 	for n := 1; len(open) > 0; n++ {
 		c.produce(ctx, d, open)
 		open = slices.DeleteFunc(slices.Clone(open), func(p *parcel) bool {
-			return p.result != again && (p.result != unknown || !d.resend)
+			return p.result != outcome.Again && (p.result != outcome.Unknown || !d.resend)
 		})
 		if len(open) > 0 && (n >= d.tries || !c.pause(ctx, n)) {
 			break
 		}
 	}
 	for _, p := range ps {
-		if p.result != done && p.doubt {
-			p.result = unknown
+		if p.result != outcome.Done && p.doubt {
+			p.result = outcome.Unknown
 		}
 		c.env.produceReturned(p)
 	}
@@ -89,10 +90,10 @@ func (c *client) produce(ctx context.Context, d delivery, ps []*parcel) {
 	refresh := false
 	for _, p := range ps {
 		if t := c.meta.Topic(p.topic); t != nil && t.ID != p.id { // it was deleted, and another has its name
-			p.result, p.code = refused, model.ErrUnknownTopicID
+			p.result, p.code = outcome.Refused, model.ErrUnknownTopicID
 		}
 	}
-	ps = slices.DeleteFunc(slices.Clone(ps), func(p *parcel) bool { return p.result == refused })
+	ps = slices.DeleteFunc(slices.Clone(ps), func(p *parcel) bool { return p.result == outcome.Refused })
 	for left := ps; len(left) > 0; {
 		leader := c.leaderOf(left[0])
 		var now, later []*parcel
@@ -108,8 +109,8 @@ func (c *client) produce(ctx context.Context, d delivery, ps []*parcel) {
 		}
 		c.produceTo(ctx, leader, d, now)
 		for _, p := range now {
-			p.doubt = p.doubt || p.result == unknown
-			refresh = refresh || stale(p.code) || p.code == noCode
+			p.doubt = p.doubt || p.result == outcome.Unknown
+			refresh = refresh || outcome.Stale(p.code) || p.code == noCode
 		}
 		left = later
 	}
@@ -139,7 +140,7 @@ func (c *client) produceTo(ctx context.Context, leader int32, d delivery, ps []*
 	}
 	answer, err := c.askBroker(ctx, leader, req, limit)
 	for _, p := range ps {
-		p.code, p.result = noCode, noAnswer(err)
+		p.code, p.result = noCode, outcome.NoAnswer(err)
 	}
 	if err != nil {
 		return
@@ -149,7 +150,7 @@ func (c *client) produceTo(ctx context.Context, leader int32, d delivery, ps []*
 			for _, p := range ps {
 				if p.partition == r.Partition && (p.topic == t.Topic || p.id == model.UUID(t.TopicID)) {
 					p.code, p.base = model.Error(r.ErrorCode), r.BaseOffset
-					p.result = writeOutcome(p.code)
+					p.result = outcome.OfWrite(p.code)
 				}
 			}
 		}
@@ -166,8 +167,8 @@ func (c *client) produceBlindly(ctx context.Context, leader int32, req *kmsg.Pro
 		}
 	}
 	for _, p := range ps {
-		if p.code, p.result = model.None, unknown; err != nil {
-			p.code, p.result = noCode, again
+		if p.code, p.result = model.None, outcome.Unknown; err != nil {
+			p.code, p.result = noCode, outcome.Again
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/record"
 	"github.com/tidemark-log/tidemark/internal/sim/workload/metadata"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // position is where a reader stands in one partition.
@@ -240,7 +241,7 @@ func (r *reader) takeOne(ctx context.Context, broker int32, a *kmsg.FetchRespons
 		r.begin(ctx, p, earliest)
 	case e != model.None:
 		p.from = -1
-		return stale(e)
+		return outcome.Stale(e)
 	case a.PreferredReadReplica >= 0:
 		r.c.env.hinted(p, broker, a.PreferredReadReplica)
 		p.from = a.PreferredReadReplica

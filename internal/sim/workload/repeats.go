@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // repeats are batches of an idempotent producer that were acknowledged.
@@ -22,7 +23,7 @@ const kept = 8
 // add keeps what was acknowledged. sound says that nothing was given up.
 func (r *repeats) add(sound bool, ps []*parcel) {
 	for _, p := range ps {
-		if p.result != done {
+		if p.result != outcome.Done {
 			continue
 		}
 		for i := range *r {
@@ -45,11 +46,11 @@ func (r repeats) send(ctx context.Context, c *client) {
 	}
 	old := pick(c.env.Rand, r)
 	p := *old.parcel
-	p.result, p.doubt = again, false
+	p.result, p.doubt = outcome.Again, false
 	c.produce(ctx, delivery{acks: -1}, []*parcel{&p})
 	c.env.note("sent the batch at %d again: %v, %v, %d", old.base, p.result, p.code, p.base)
 	switch {
-	case p.result == done && old.base >= 0 && p.base >= 0 && p.base != old.base:
+	case p.result == outcome.Done && old.base >= 0 && p.base >= 0 && p.base != old.base:
 		c.env.forgotten(&p, "was acknowledged at %d, and at %d when it was sent again", old.base, p.base)
 	case p.code == model.ErrOutOfOrderSequenceNumber && old.last:
 		c.env.forgotten(&p, "was acknowledged at %d, and refused when it was sent again", old.base)

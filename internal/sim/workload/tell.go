@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/sim/check"
+	"github.com/tidemark-log/tidemark/internal/sim/workload/outcome"
 )
 
 // Counts are what the workloads of an Env achieved. They are complete when Run
@@ -77,10 +78,10 @@ func (e *Env) produceCalled(d delivery, p *parcel) (op check.Op) {
 func (e *Env) produceReturned(p *parcel) {
 	e.told(func(h *check.History, n *Counts) {
 		switch {
-		case p.result == done && p.base >= 0:
+		case p.result == outcome.Done && p.base >= 0:
 			n.Acked++
 			h.ProduceReturned(p.call, model.Offset(p.base), check.OK)
-		case p.result == unknown || p.result == done:
+		case p.result == outcome.Unknown || p.result == outcome.Done:
 			n.Unknown++
 			h.ProduceReturned(p.call, -1, check.Unknown)
 		default:

@@ -1,4 +1,5 @@
-package workload
+// Package outcome is what a client makes of an error code or of a missing answer.
+package outcome
 
 import (
 	"errors"
@@ -7,46 +8,47 @@ import (
 	"github.com/tidemark-log/tidemark/internal/sim/workload/conns"
 )
 
-// outcome is what a client makes of an error code or of a missing answer.
-type outcome int
+// Outcome is what became of a request.
+type Outcome int
 
+// What may have become of it.
 const (
-	done    outcome = iota // it happened
-	refused                // it did not happen and would not the next time either
-	again                  // it did not happen; another try may do
-	unknown                // it may have happened
+	Done    Outcome = iota // it happened
+	Refused                // it did not happen and would not the next time either
+	Again                  // it did not happen; another try may do
+	Unknown                // it may have happened
 )
 
 // String is for traces.
-func (o outcome) String() string { return [...]string{"done", "refused", "again", "unknown"}[o] }
+func (o Outcome) String() string { return [...]string{"done", "refused", "again", "unknown"}[o] }
 
-// noAnswer is the outcome of a request that got none.
-func noAnswer(err error) outcome {
+// NoAnswer is the outcome of a request that got none, by its error.
+func NoAnswer(err error) Outcome {
 	if errors.Is(err, conns.ErrNotSent) {
-		return again
+		return Again
 	}
-	return unknown
+	return Unknown
 }
 
-// writeOutcome is what an error code says of a batch. A leader that is replaced
+// OfWrite is what an error code says of a batch. A leader that is replaced
 // while a batch waits for its followers answers NOT_LEADER_OR_FOLLOWER or forgets
 // the topic, so these too leave open what happened.
-func writeOutcome(e model.Error) outcome {
+func OfWrite(e model.Error) Outcome {
 	switch e {
 	case model.None, model.ErrDuplicateSequenceNumber:
-		return done
+		return Done
 	case model.ErrNotEnoughReplicas, model.ErrUnknownLeaderEpoch, model.ErrLeaderNotAvailable:
-		return again
+		return Again
 	case model.ErrNotLeaderOrFollower, model.ErrUnknownTopicOrPartition, model.ErrUnknownTopicID,
 		model.ErrFencedLeaderEpoch, model.ErrNotEnoughReplicasAfterAppend, model.ErrRequestTimedOut,
 		model.ErrKafkaStorageError, model.ErrNetworkException, model.ErrUnknownServerError:
-		return unknown
+		return Unknown
 	}
-	return refused
+	return Refused
 }
 
-// stale says that a code calls for fresh metadata.
-func stale(e model.Error) bool {
+// Stale says that a code calls for fresh metadata.
+func Stale(e model.Error) bool {
 	switch e {
 	case model.ErrNotLeaderOrFollower, model.ErrLeaderNotAvailable, model.ErrUnknownTopicOrPartition,
 		model.ErrUnknownTopicID, model.ErrFencedLeaderEpoch, model.ErrUnknownLeaderEpoch, model.ErrReplicaNotAvailable,
@@ -56,8 +58,8 @@ func stale(e model.Error) bool {
 	return false
 }
 
-// moved says that a code calls for another look for the coordinator.
-func moved(e model.Error) bool {
+// Moved says that a code calls for another look for the coordinator.
+func Moved(e model.Error) bool {
 	switch e {
 	case model.ErrNotCoordinator, model.ErrCoordinatorNotAvailable, model.ErrCoordinatorLoadInProgress:
 		return true
