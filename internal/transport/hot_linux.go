@@ -62,7 +62,7 @@ func (m *mover) inMemory(off int64, n int) int {
 }
 
 // isRead says that a page in the page cache holds what the file does. It may be on its
-// way; the pages ahead of it come first then. One that is not there would be asked for
+// way; the pages ahead of it come first then, as a rule. One that is not there would be asked for
 // from the disk, at a place that nobody reads next.
 func isRead(file int, at int64) bool {
 	var b [1]byte

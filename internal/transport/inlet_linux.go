@@ -5,14 +5,14 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// inlet reads from a connection that does not block, without word to the scheduler: a
-// read is a copy, and nothing that sleeps (ADR 0023). When nothing is there it waits as
-// any reader does, as long as the deadline allows.
+// inlet reads from a connection without word to the scheduler: a read is a copy of at
+// most lowMost, and waits for nothing but who holds the connection in the kernel just
+// then (ADR 0023). When nothing is there it waits as any reader does, as long as the
+// deadline allows.
 type inlet struct {
 	raw  syscall.RawConn
 	step func(fd uintptr) (done bool) // take, made once
@@ -36,7 +36,7 @@ func (i *inlet) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	i.b, i.n, i.err = b, 0, nil
+	i.b, i.n, i.err = b[:min(len(b), lowMost)], 0, nil
 	err := i.raw.Read(i.step)
 	i.b = nil
 	if err == nil {
@@ -47,7 +47,7 @@ func (i *inlet) Read(b []byte) (int, error) {
 
 func (i *inlet) take(fd uintptr) bool {
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&i.b[0])), uintptr(len(i.b)))
+		n, e := received(fd, i.b)
 		switch {
 		case e == unix.EINTR:
 			continue
@@ -58,7 +58,7 @@ func (i *inlet) take(fd uintptr) bool {
 		case n == 0:
 			i.err = io.EOF
 		default:
-			i.n = int(n)
+			i.n = n
 		}
 		return true
 	}

@@ -61,7 +61,8 @@ func openUntimed(path string, flags int) (*os.File, error) {
 }
 
 // memory is osFile.Memory of a file. Others than these lock a file against who writes
-// it, ask a server, or are not known.
+// it, ask a server, or are not known; and of these a file whose reads are timed may wait
+// for the journal.
 func memory(f *os.File) (all, asked bool) {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -71,7 +72,13 @@ func memory(f *os.File) (all, asked bool) {
 	case unix.TMPFS_MAGIC:
 		return true, false
 	case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
-		return false, true
+		return false, untimed(f) || s.Flags&unix.MS_NOATIME != 0
 	}
 	return false, false
+}
+
+// untimed says that reading the file does not change it.
+func untimed(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_NOATIME != 0
 }
