@@ -32,7 +32,7 @@ func TestEveryFloorIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []float64{f.ProduceRF1, f.ProduceRF3, f.Sendfile, f.Mapped, f.Memory, f.Consume()} {
+	for _, v := range []float64{f.ProduceRF1, f.ProduceRF3, f.Sendfile, f.Mapped, f.Copied, f.Memory, f.Consume()} {
 		if v <= 0 || math.IsInf(v, 0) {
 			t.Errorf("%+v", f)
 		}
@@ -46,6 +46,19 @@ func TestEveryFloorIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
 	}
 	if runtime.GOMAXPROCS(0) != procs {
 		t.Error("the runtime is not what it was")
+	}
+}
+
+func TestASyncIsMeasuredAndNothingIsLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	if took, err := Sync(dir, 3); err != nil || took <= 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := Sync(filepath.Join(dir, "none"), 3); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
 	}
 }
 

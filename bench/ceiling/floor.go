@@ -22,6 +22,7 @@ type Floors struct {
 	ProduceRF3 float64 `json:"produce_rf3_cpu_s_per_gb"` // that three times, and the leader sends to two followers
 	Sendfile   float64 `json:"sendfile_cpu_s_per_gb"`    // a file in the page cache to a connection, by sendfile
 	Mapped     float64 `json:"mmap_cpu_s_per_gb"`        // by a memory map and write
+	Copied     float64 `json:"pread_cpu_s_per_gb"`       // by a read into a buffer and write
 	Memory     float64 `json:"memory_cpu_s_per_gb"`      // from a buffer, whatever it costs to fill it
 }
 
@@ -34,6 +35,7 @@ const (
 	ProduceRF3
 	Sendfile
 	Mapped
+	Copied
 	Memory
 )
 
@@ -49,7 +51,8 @@ func MeasureFloors(dir string, megs int, only ...Way) (Floors, error) {
 	// A thread that comes back from the kernel finds a processor of the runtime free:
 	// no time goes into the runtime's own scheduling.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(8, runtime.NumCPU())))
-	f := Floors{ProduceRF1: math.Inf(1), ProduceRF3: math.Inf(1), Sendfile: math.Inf(1), Mapped: math.Inf(1), Memory: math.Inf(1)}
+	f := Floors{ProduceRF1: math.Inf(1), ProduceRF3: math.Inf(1), Sendfile: math.Inf(1), Mapped: math.Inf(1),
+		Copied: math.Inf(1), Memory: math.Inf(1)}
 	for _, piece := range pieces {
 		m := mover{dir: dir, bytes: int64(megs) << 20, piece: piece}
 		for _, way := range []struct {
@@ -62,6 +65,7 @@ func MeasureFloors(dir string, megs int, only ...Way) (Floors, error) {
 			{ProduceRF3, "produce to three replicas", &f.ProduceRF3, func() (time.Duration, error) { return m.produce(2) }},
 			{Sendfile, "consume by sendfile", &f.Sendfile, func() (time.Duration, error) { return m.consume(m.sendfile) }},
 			{Mapped, "consume by a memory map", &f.Mapped, func() (time.Duration, error) { return m.consume(m.mapped) }},
+			{Copied, "consume by a read and a write", &f.Copied, func() (time.Duration, error) { return m.consume(m.copied) }},
 			{Memory, "consume from memory", &f.Memory, func() (time.Duration, error) { return m.consume(m.memory) }},
 		} {
 			if len(only) > 0 && !slices.Contains(only, way.way) {
@@ -247,6 +251,22 @@ func (m mover) consume(send func(f, to *os.File) error) (time.Duration, error) {
 		err = fmt.Errorf("%d bytes of %d arrived", n, m.bytes)
 	}
 	return sum(err, results, 1)
+}
+
+// copied reads each piece into a buffer and sends it.
+func (m mover) copied(f, to *os.File) error {
+	buf := make([]byte, m.piece)
+	for at := int64(0); at < m.bytes; {
+		n, err := f.ReadAt(buf[:min(m.bytes-at, int64(len(buf)))], at)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
 }
 
 func (m mover) memory(_, to *os.File) error { return m.fill(to) }

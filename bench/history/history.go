@@ -17,7 +17,7 @@ const (
 	Least    = "least" // the least broker, bench/least
 )
 
-// Machine is where the Figures come from.
+// Machine is where the figures come from.
 type Machine struct {
 	CPUs     int    `json:"cpus"`
 	Model    string `json:"model"`

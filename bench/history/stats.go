@@ -34,7 +34,9 @@ var Metrics = []Metric{
 	{"produce_p50_ms", false, false}, {"produce_p99_ms", false, false}, {"produce_p999_ms", false, false}, {"produce_max_ms", false, true},
 	{"end_to_end_p50_ms", false, false}, {"end_to_end_p99_ms", false, false}, {"end_to_end_p999_ms", false, false},
 	{"end_to_end_max_ms", false, true}, {"lateness_p99_ms", false, false},
-	{"times_copy", false, false}, {"copy_seconds", false, true}, {"cpu_s_per_gb", false, false}, {"floor_cpu_s_per_gb", false, true}, {"times_floor", false, false}, {"times_least", false, false}, {"cpu_seconds", false, false}, {"cpu_us_per_record", false, true}, {"cores", false, false}, {"client_cores", false, true},
+	{"times_copy", false, false}, {"copy_seconds", false, true}, {"sync_ms", false, false},
+	{"cpu_s_per_gb", false, false}, {"floor_cpu_s_per_gb", false, true}, {"times_floor", false, false}, {"times_least", false, false},
+	{"cpu_seconds", false, false}, {"cpu_us_per_record", false, true}, {"cores", false, false}, {"client_cores", false, true},
 	{"rss_mb", false, true}, {"peak_rss_mb", false, false}, {"io_read_mb", false, true}, {"io_written_mb", false, true},
 	{"disk_written_mb", false, true}, {"switches_per_second", false, true},
 }
@@ -79,7 +81,7 @@ func Medians(runs []Figures) Figures {
 type Ratio struct{ Median, Least, Most float64 }
 
 // Compare divides ours by theirs pair by pair, so that what disturbed the machine
-// for a while disturbed both. Pairs without both Figures are left out.
+// for a while disturbed both. Pairs without both figures are left out.
 func Compare(ours, theirs []Figures, name string) (Ratio, bool) {
 	var all []float64
 	for i := range min(len(ours), len(theirs)) {

@@ -29,6 +29,7 @@ type Options struct {
 	Warmup            time.Duration // of the load, not measured
 	InFlight          int           // records that a producer has unacknowledged at most, 200,000
 	Pinned            bool          // a producer writes to one partition, so that it has one busy connection
+	FlushMessages     int           // flush.messages of the topic: after how many records a log is synced; 0: as the broker does
 }
 
 // stampBytes is what a value starts with: the id of the run, the intended time.
@@ -74,8 +75,8 @@ func (o *Options) check() error {
 		return errors.New("say when the load ends: by records or by duration")
 	case o.Producers <= 0 && o.Records <= 0:
 		return errors.New("readers alone need the number of records to read")
-	case o.Rate < 0 || o.Warmup < 0 || o.Duration > 0 && o.Warmup >= o.Duration:
-		return errors.New("a rate below 0, or a warm-up that is longer than the load")
+	case o.FlushMessages < 0 || o.Rate < 0 || o.Warmup < 0 || o.Duration > 0 && o.Warmup >= o.Duration:
+		return errors.New("a number below 0, or a warm-up that is longer than the load")
 	}
 	if _, ok := codecs[o.Compression]; !ok {
 		return fmt.Errorf("unknown compression %q: none, gzip, snappy, lz4 or zstd", o.Compression)

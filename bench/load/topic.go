@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -19,8 +20,13 @@ const again = 50 * time.Millisecond
 // Of the options it needs the brokers.
 func Create(ctx context.Context, o Options) error {
 	o.defaults()
+	configs := map[string]*string{}
+	if o.FlushMessages > 0 {
+		every := strconv.Itoa(o.FlushMessages)
+		configs["flush.messages"] = &every
+	}
 	err := admin(ctx, o.Brokers, func(adm *kadm.Client) error {
-		r, err := adm.CreateTopic(ctx, int32(o.Partitions), int16(o.ReplicationFactor), nil, o.Topic)
+		r, err := adm.CreateTopic(ctx, int32(o.Partitions), int16(o.ReplicationFactor), configs, o.Topic)
 		if err == nil {
 			err = r.Err
 		}

@@ -12,9 +12,9 @@ type row struct {
 }
 
 const (
-	chartWidth = 760.0
+	chartWidth = 830.0
 	barHeight  = 22.0
-	labels     = 320.0 // room for what bars are called
+	labels     = 390.0 // room for what bars are called
 	top        = 58.0
 )
 

@@ -1,4 +1,5 @@
-// Command plots draws what bench/scenarios measured as SVG files for the docs.
+// Command plots draws what bench/scenarios measured as SVG files for the docs, beside a
+// table of every run.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-log/tidemark/bench/history"
 )
@@ -37,9 +39,13 @@ func run(file, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(drawings)) {
-		path := filepath.Join(dir, name+".svg")
-		if err := os.WriteFile(path, []byte(drawings[name]), 0o644); err != nil {
+	files := map[string]string{"runs.md": everyRun(all)}
+	for name, svg := range drawings {
+		files[name+".svg"] = svg
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
 			return err
 		}
 		fmt.Println(path)
@@ -50,12 +56,15 @@ func run(file, dir string) error {
 // both is one scenario on the two systems.
 type both struct{ ours, theirs history.Entry }
 
+// special are flags that make another comparison of a scenario than the one of its name.
+var special = []string{"-set ", "-warm ", "-dir ", "-disk "}
+
 // newest returns the last comparison of each scenario: lines of the same commit, of
 // brokers as they come.
 func newest(all []history.Entry) map[string]both {
 	out := map[string]both{}
 	for _, e := range all {
-		if strings.Contains(e.With, "-set ") || strings.Contains(e.With, "-warm ") {
+		if slices.ContainsFunc(special, func(flag string) bool { return strings.Contains(e.With, flag) }) {
 			continue
 		}
 		b := out[e.Scenario]
@@ -83,8 +92,9 @@ func draw(measured map[string]both) map[string]string {
 	if rows := ratios(measured, cost); len(rows) > 0 {
 		out["cost"] = bars("How many times less processor time, or memory, than Apache Kafka 4.4", below, rows)
 	}
+	latest := latestMachine(measured)
 	for _, of := range []struct{ name, title string }{{"produce", "from the send to the acknowledgement"}, {"end_to_end", "from the send to the reader"}} {
-		if list := percentiles(measured, of.name); len(list) > 0 {
+		if list := percentiles(latest, of.name); len(list) > 0 {
 			out["latency-"+strings.ReplaceAll(of.name, "_", "-")] = lines(chart{title: "Latency " + of.title, x: "records of 1 KiB a second", y: "ms", series: list})
 		}
 	}
@@ -104,17 +114,25 @@ func draw(measured map[string]both) map[string]string {
 	return out
 }
 
-// under says where the figures come from: the last of them.
+// under says where the figures come from: when they were measured, and on what.
 func under(measured map[string]both) string {
-	last := history.Entry{}
+	var on []string
+	var first, last time.Time
 	for _, b := range measured {
-		if b.ours.Date.After(last.Date) {
-			last = b.ours
+		if at := b.ours.Date; first.IsZero() || at.Before(first) {
+			first = at
 		}
+		if at := b.ours.Date; at.After(last) {
+			last = at
+		}
+		on = append(on, fmt.Sprintf("%d CPUs of %s", b.ours.Machine.CPUs, b.ours.Machine.Model))
 	}
-	return fmt.Sprintf("Medians of alternating pairs, thin lines their range. %s, %d CPUs, %s, commit %s.",
-		last.Date.Format("2006-01-02"), last.Machine.CPUs, last.Machine.Model, last.Commit)
+	slices.Sort(on)
+	return fmt.Sprintf("Medians of alternating pairs, thin lines their range; each with its commit. %s to %s, %s.",
+		first.Format(minute), last.Format(minute), strings.Join(slices.Compact(on), " and "))
 }
+
+const minute = "2006-01-02 15:04"
 
 // shown says which figure stands for the scenarios whose names start so.
 type shown struct{ scenarios, figure string }
@@ -122,13 +140,13 @@ type shown struct{ scenarios, figure string }
 var (
 	speed = []shown{
 		{"produce-", "mb_per_second"}, {"consume-", "read_mb_per_second"}, {"fan-out-", "read_mb_per_second"}, {"latency-", "produce_p99_ms"},
-		{"latency-", "end_to_end_p99_ms"}, {"connections-", "records_per_second"}, {"apache-producer-", "mb_per_second"},
+		{"latency-", "end_to_end_p99_ms"}, {"connections-", "records_per_second"}, {"partitions-", "mb_per_second"}, {"fsync-peak", "mb_per_second"}, {"fsync-100", "records_per_second"}, {"apache-producer-", "mb_per_second"},
 		{"apache-consumer-", "read_mb_per_second"}, {"librdkafka-producer-", "mb_per_second"}, {"librdkafka-consumer-", "read_mb_per_second"},
 		{"catch-up", "seconds"}, {"start-up-", "seconds"}, {"failover", "failover_ms"}, {"failover", "failover_controller_ms"}, {"recovery", "seconds"},
 	}
 	cost = []shown{
 		{"produce-", "cpu_s_per_gb"}, {"consume-", "cpu_s_per_gb"}, {"fan-out-", "cpu_s_per_gb"}, {"latency-", "cores"},
-		{"connections-", "cpu_us_per_record"}, {"idle-", "cores"}, {"idle-", "peak_rss_mb"}, {"catch-up", "cpu_s_per_gb"}, {"recovery", "cpu_seconds"},
+		{"connections-", "cpu_us_per_record"}, {"partitions-", "cpu_s_per_gb"}, {"fsync-", "cpu_us_per_record"}, {"idle-", "cores"}, {"idle-", "peak_rss_mb"}, {"catch-up", "cpu_s_per_gb"}, {"recovery", "cpu_seconds"},
 	}
 )
 
@@ -143,7 +161,7 @@ func ratios(measured map[string]both, list []shown) []row {
 			if !ok || r.Least <= 0 || !strings.HasPrefix(name, s.scenarios) {
 				continue
 			}
-			label := name + ", " + strings.ReplaceAll(s.figure, "_", " ")
+			label := fmt.Sprintf("%s, %s (%.7s)", name, strings.ReplaceAll(s.figure, "_", " "), measured[name].ours.Commit)
 			if m.Higher {
 				out = append(out, row{label, r.Median, r.Least, r.Most})
 			} else {
@@ -151,6 +169,22 @@ func ratios(measured map[string]both, list []shown) []row {
 			}
 		}
 	}
+	return out
+}
+
+// latestMachine leaves the scenarios at a rate that were measured on the machine of the
+// last of them: points of one line have to be of one machine.
+func latestMachine(measured map[string]both) map[string]both {
+	var last history.Entry
+	for name, b := range measured {
+		if strings.HasPrefix(name, "latency-") && b.ours.Date.After(last.Date) {
+			last = b.ours
+		}
+	}
+	out := maps.Clone(measured)
+	maps.DeleteFunc(out, func(_ string, b both) bool {
+		return b.ours.Machine.Model != last.Machine.Model || b.ours.Machine.Kernel != last.Machine.Kernel
+	})
 	return out
 }
 

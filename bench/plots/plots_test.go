@@ -105,7 +105,7 @@ func TestRatiosAreLargerWhereTidemarkIsBetter(t *testing.T) {
 		compared("catch-up", history.Figures{"seconds": 8}, history.Figures{"seconds": 4}),
 	))
 	got := ratios(m, speed)
-	want := []row{{"produce-x, mb per second", 2, 2, 2}, {"catch-up, seconds", 0.5, 0.5, 0.5}, {"recovery, seconds", 2, 2, 2}}
+	want := []row{{"produce-x, mb per second (c)", 2, 2, 2}, {"catch-up, seconds (c)", 0.5, 0.5, 0.5}, {"recovery, seconds (c)", 2, 2, 2}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -114,10 +114,48 @@ func TestRatiosAreLargerWhereTidemarkIsBetter(t *testing.T) {
 	}
 }
 
+// Lines of one chart are of one machine, and bars say where they come from.
+func TestPointsOfAnotherMachineAreNotJoined(t *testing.T) {
+	on := func(model string, at int64, entries []history.Entry) []history.Entry {
+		for i := range entries {
+			entries[i].Machine, entries[i].Date = history.Machine{CPUs: 2, Model: model}, time.Unix(at, 0).UTC()
+		}
+		return entries
+	}
+	f := history.Figures{"records_per_second": 1000, "produce_p50_ms": 1}
+	m := newest(slices.Concat(on("old", 0, compared("latency-a", f, f)), on("new", 86400, compared("latency-b", f, f)), on("new", 60, compared("latency-c", f, f))))
+	if got := percentiles(latestMachine(m), "produce"); len(got) != 2 || len(got[0].points) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if got, want := under(m), "1970-01-01 00:00 to 1970-01-02 00:00, 2 CPUs of new and 2 CPUs of old."; !strings.HasSuffix(got, want) {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestEveryFigureThatIsShownIsMeasured(t *testing.T) {
 	for _, s := range slices.Concat(speed, cost) {
 		if !slices.ContainsFunc(history.Metrics, func(m history.Metric) bool { return m.Name == s.figure }) {
 			t.Errorf("%s of %s is no metric", s.figure, s.scenarios)
+		}
+	}
+}
+
+// No run is left out of the table, whatever it says for whom.
+func TestEveryRunIsInTheTable(t *testing.T) {
+	first := compared("produce-x", history.Figures{"mb_per_second": 50, "cpu_s_per_gb": 2}, history.Figures{"mb_per_second": 100, "cpu_s_per_gb": 1})
+	second := compared("produce-x", history.Figures{"mb_per_second": 300}, history.Figures{"mb_per_second": 100})
+	alone := compared("catch-up", history.Figures{"seconds": 8, "times_copy": 1.25}, nil)[1:]
+	for _, e := range [][]history.Entry{first, second} {
+		slices.Reverse(e) // as they are written: ours first
+	}
+	second[0].Date = second[0].Date.Add(time.Hour)
+	got := everyRun(slices.Concat(second, alone, tuned(first)))
+	for _, part := range []string{
+		"## catch-up\n\n| when | commit | machine | pairs | flags | seconds | times copy |", "| 1 | - | 8 | 1.25 |",
+		"| 1 | -kills 2 -set a=b | 50, 100 (0.5, 0.5 to 0.5) | 2, 1 (2, 2 to 2) |\n| 2001-09-09 02:46 | c |", "| 1 | - | 300, 100 (3, 3 to 3) | - |",
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("no %s in\n%s", part, got)
 		}
 	}
 }
@@ -159,7 +197,7 @@ func TestAHistoryIsDrawn(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if made, _ := os.ReadDir(out); len(made) != 4 {
+	if made, _ := os.ReadDir(out); len(made) != 5 { // and the table
 		t.Errorf("%v", made)
 	}
 	if err := run(filepath.Join(dir, "none"), out); err == nil {

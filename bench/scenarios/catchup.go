@@ -62,6 +62,9 @@ func (b *bed) catchUp(ctx context.Context, megs int, settle func(nodes int) erro
 
 // lose fills a topic and takes it from one node, which is down then.
 func (b *bed) lose(ctx context.Context, o load.Options) error {
+	if err := b.warmOften(ctx, o); err != nil {
+		return err
+	}
 	if err := b.create(ctx, o); err != nil {
 		return err
 	}

@@ -12,13 +12,13 @@ import (
 func consumeCold(ctx context.Context, b *bed) (figures, error) {
 	o := peakLoad(1024, 3, "all")
 	o.Topic, o.Records = "load", b.s.records(1024)
-	if err := b.create(ctx, o); err != nil {
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	if _, err := b.load(ctx, o); err != nil {
 		return nil, err
 	}
-	if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records / 10}); err != nil {
+	if _, err := b.load(ctx, load.Options{Consumers: 1, Records: o.Records}); err != nil {
 		return nil, err
 	}
 	if err := b.chillFirst(len(b.Brokers), o.Topic); err != nil {

@@ -63,12 +63,12 @@ func (b *bed) foreign(moved, counted int64, rateName string, by *regexp.Regexp, 
 	return f, nil
 }
 
-// readBy fills a topic and lets a foreign consumer read it: a tenth first, so that
-// the offsets of groups have their topic and code is compiled, then everything.
+// readBy fills a topic of a warm cluster and lets a foreign consumer read it: a tenth
+// first, so that the offsets of groups have their topic, then everything.
 func (b *bed) readBy(ctx context.Context, by *regexp.Regexp, read func(records string) (string, error)) (figures, error) {
 	o := peakLoad(foreignBytes, 3, "all")
 	o.Topic, o.Records = "load", b.s.records(foreignBytes)
-	if err := b.create(ctx, o); err != nil {
+	if err := b.warm(ctx, o); err != nil {
 		return nil, err
 	}
 	if _, err := b.load(ctx, o); err != nil {

@@ -51,6 +51,22 @@ func (b *bed) createIdle(ctx context.Context, from, to int) error {
 	return nil
 }
 
+// manyPartitions sends as fast as it goes to 1,000 partitions, each record to the next
+// one, beside others that idle.
+func manyPartitions(beside int) func(context.Context, *bed) (figures, error) {
+	return func(ctx context.Context, b *bed) (figures, error) {
+		if err := b.createIdle(ctx, 0, beside); err != nil {
+			return nil, err
+		}
+		o := peakLoad(1024, 3, "all")
+		o.Partitions, o.Records = batch, b.s.records(1024)
+		if err := b.warm(ctx, o); err != nil {
+			return nil, err
+		}
+		return b.load(ctx, o)
+	}
+}
+
 func (b *bed) idle(ctx context.Context) (figures, error) {
 	if err := pause(ctx, settle); err != nil {
 		return nil, err

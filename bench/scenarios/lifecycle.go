@@ -140,6 +140,9 @@ func recovery(ctx context.Context, b *bed) (figures, error) {
 	if err := b.room(3 * int64(b.s.recoveryMB) * 1_100_000); err != nil {
 		return nil, err
 	}
+	if err := b.warmOften(ctx, o); err != nil {
+		return nil, err
+	}
 	if err := b.create(ctx, o); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (l limits) list() []limit {
 	return []limit{
 		rate("loopback", l.most.Loopback), rate("write", l.most.Write), rate("sendfile", l.most.Sendfile), rate("copy", l.most.Copy),
 		cost("produce_rf1", l.least.ProduceRF1), cost("produce_rf3", l.least.ProduceRF3), cost("consume_sendfile", l.least.Sendfile),
-		cost("consume_mmap", l.least.Mapped), cost("consume_memory", l.least.Memory),
+		cost("consume_mmap", l.least.Mapped), cost("consume_pread", l.least.Copied), cost("consume_memory", l.least.Memory),
 	}
 }
 

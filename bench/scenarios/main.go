@@ -118,7 +118,7 @@ func command() error {
 
 // telling are the flags that change what a scenario measures, those aside that have
 // their own place in the history.
-var telling = []string{"set", "warm", "only", "kills", "idle-partitions", "recovery-mb", "catch-up-mb", "kafka-peak", "dir", "disk"}
+var telling = []string{"set", "warm", "only", "kills", "idle-partitions", "recovery-mb", "catch-up-mb", "kafka-peak", "dir", "disk", "ballast-mb"}
 
 // given lists the telling flags that were set, for the history.
 func given(flags *flag.FlagSet) string {

@@ -50,6 +50,10 @@ var scenarios = []scenario{
 	{"latency-half-peak", "half of it", 3, kafkaPeak, latencyAtPeak(0.5)},
 	{"latency-three-quarter-peak", "three quarters of it", 3, kafkaPeak, latencyAtPeak(0.75)},
 	{"connections-500", "500 producers of 100 B, each waits for each acknowledgement", 3, nothing, connections},
+	{"fsync-peak", "peak produce on the disk, 1 KiB, three replicas, each batch synced by each", 3, disk, fsyncPeak},
+	{"fsync-100", "100 producers of 100 B on the disk, each waits; each batch synced by each replica", 3, disk, fsyncEach},
+	{"partitions-1000", "peak produce over 1,000 partitions, 1 KiB, three replicas, acks=all", 3, nothing, manyPartitions(0)},
+	{"partitions-10000", "the same beside 9,000 partitions that idle", 3, nothing, manyPartitions(9000)},
 	{"idle-partitions", "1,000 partitions of three replicas, nothing happens", 3, nothing, idle(0)},
 	{"idle-10000", "10,000 partitions of three replicas, nothing happens", 3, nothing, idle(10_000)},
 	{"catch-up", "a follower lost its replicas and gets them again", 3, nothing, catchUp},
@@ -89,19 +93,26 @@ func (b *bed) warm(ctx context.Context, o load.Options) error {
 	if err := b.create(ctx, o); err != nil {
 		return err
 	}
-	if b.s.warm > 0 {
-		often := load.Options{Topic: "warm", ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
-			RecordBytes: 100, Rate: warmRate, Duration: b.s.warm}
-		if err := b.create(ctx, often); err != nil {
-			return err
-		}
-		if _, err := b.load(ctx, often); err != nil {
-			return err
-		}
+	if err := b.warmOften(ctx, o); err != nil {
+		return err
 	}
 	first := peakLoad(max(o.RecordBytes, 100), o.ReplicationFactor, o.Acks)
 	first.Records, first.Consumers = b.s.records(first.RecordBytes), min(o.Consumers, 1)
 	_, err := b.load(ctx, first)
+	return err
+}
+
+// warmOften is the part of a warm-up that sends small records to a topic of its own.
+func (b *bed) warmOften(ctx context.Context, o load.Options) error {
+	if b.s.warm <= 0 {
+		return nil
+	}
+	often := load.Options{Topic: "warm", ReplicationFactor: o.ReplicationFactor, Acks: o.Acks, Producers: 2, Consumers: 1,
+		RecordBytes: 100, Rate: warmRate, Duration: b.s.warm}
+	if err := b.create(ctx, often); err != nil {
+		return err
+	}
+	_, err := b.load(ctx, often)
 	return err
 }
 

@@ -37,7 +37,7 @@ func TestTheTableShowsMediansAndRatios(t *testing.T) {
 		{"idle", map[string][]figures{tidemark: {{"cores": 0.03, "rss_mb": 60}}}},
 	}, limits{
 		ceiling.Ceilings{Loopback: 4321, Write: 2000, Sendfile: 3.5, Copy: 500},
-		ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 1.9, Sendfile: 0.2, Mapped: 0.31, Memory: 0.15},
+		ceiling.Floors{ProduceRF1: 0.5, ProduceRF3: 1.9, Sendfile: 0.2, Mapped: 0.31, Copied: 0.42, Memory: 0.15},
 	}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +55,7 @@ machine   loopback_mb_per_second               higher  4321
           floor_produce_rf3_cpu_s_per_gb       lower   1.900
           floor_consume_sendfile_cpu_s_per_gb  lower   0.200
           floor_consume_mmap_cpu_s_per_gb      lower   0.310
+          floor_consume_pread_cpu_s_per_gb     lower   0.420
           floor_consume_memory_cpu_s_per_gb    lower   0.150
 `
 	if got := "\n" + b.String(); got != want {

@@ -42,6 +42,7 @@ func options() (o load.Options, create bool) {
 	flag.DurationVar(&o.Warmup, "warmup", 0, "the start of the load that is not measured")
 	flag.IntVar(&o.InFlight, "in-flight", 200_000, "unacknowledged records of a producer at most")
 	flag.BoolVar(&o.Pinned, "pinned", false, "each producer writes to one partition")
+	flag.IntVar(&o.FlushMessages, "flush-messages", 0, "flush.messages of the topic that is created: a log is synced after so many records; 0: as the broker does")
 	flag.Parse()
 	o.Brokers = strings.Split(*brokers, ",")
 	return o, create
