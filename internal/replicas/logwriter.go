@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/core/model"
 	"github.com/tidemark-log/tidemark/internal/core/partition"
+	"github.com/tidemark-log/tidemark/internal/replicas/pace"
 	"github.com/tidemark-log/tidemark/internal/storage"
 	"github.com/tidemark-log/tidemark/internal/task"
 )
@@ -84,6 +86,8 @@ type logWriter struct {
 	groups []*appendGroup // of this round, in order of first use
 	free   []*appendGroup
 	byLog  map[*replica]*appendGroup
+	due    []*appendGroup // of groups, those to be synced
+	disk   *pace.Disk
 	out    []report
 }
 
@@ -91,10 +95,14 @@ type logWriter struct {
 type appendGroup struct {
 	r       *replica
 	batches []storage.AppendBatch
+
+	written storage.Appended
+	synced  time.Duration // how long its sync took
+	err     error         // of its sync
 }
 
 func newLogWriter(rt *task.Runtime, clock Clock, tell func(event), fail func(error)) *logWriter {
-	return &logWriter{rt: rt, inbox: task.NewQueue[job](rt), clock: clock, tell: tell, fail: fail,
+	return &logWriter{rt: rt, inbox: task.NewQueue[job](rt), clock: clock, tell: tell, fail: fail, disk: pace.New(rt),
 		done: rt.NewSignal(), byLog: map[*replica]*appendGroup{}}
 }
 
@@ -192,14 +200,14 @@ func (g *appendGroup) add(j *job) {
 func (w *logWriter) write(r *replica) error {
 	if r != nil {
 		if g := w.byLog[r]; g != nil {
-			return w.writeGroup(g)
+			return w.writeGroups([]*appendGroup{g})
 		}
 		return nil
 	}
+	if err := w.writeGroups(w.groups); err != nil {
+		return err
+	}
 	for _, g := range w.groups {
-		if err := w.writeGroup(g); err != nil {
-			return err
-		}
 		delete(w.byLog, g.r)
 		g.r = nil
 		w.free = append(w.free, g)
@@ -208,29 +216,57 @@ func (w *logWriter) write(r *replica) error {
 	return nil
 }
 
-func (w *logWriter) writeGroup(g *appendGroup) error {
-	if len(g.batches) == 0 {
-		return nil
-	}
-	began := w.clock.Now()
-	res, err := g.r.log.Append(w.clock.Wall(), g.batches...)
-	appended := w.clock.Now()
-	if err == nil && res.Flush {
-		err = g.r.log.Flush(w.clock.Wall())
-	}
-	if w.meter != nil {
-		w.meter.Appended(appended.Sub(began), len(g.batches))
-		if res.Flush {
-			w.meter.Flushed(w.clock.Now().Sub(appended))
+// writeGroups appends to each log, syncs those that ask for it together, and reports.
+func (w *logWriter) writeGroups(groups []*appendGroup) error {
+	w.due = w.due[:0]
+	for _, g := range groups {
+		if len(g.batches) == 0 {
+			continue
+		}
+		began := w.clock.Now()
+		var err error
+		if g.written, err = g.r.log.Append(w.clock.Wall(), g.batches...); err != nil {
+			return err // storage names the log
+		}
+		if w.meter != nil {
+			w.meter.Appended(w.clock.Now().Sub(began), len(g.batches))
+		}
+		if g.written.Flush {
+			w.due = append(w.due, g)
 		}
 	}
-	if err != nil {
-		return err // storage names the log
+	if err := w.sync(); err != nil {
+		return err
 	}
-	w.out = append(w.out, report{kind: jobAppend, r: g.r, end: res.End, pos: res.Pos})
-	clear(g.batches)
-	g.batches = g.batches[:0]
+	for _, g := range groups {
+		if len(g.batches) > 0 {
+			w.out = append(w.out, report{kind: jobAppend, r: g.r, end: g.written.End, pos: g.written.Pos})
+			clear(g.batches)
+			g.batches = g.batches[:0]
+		}
+	}
 	return nil
+}
+
+// sync makes durable what was written to the logs in w.due.
+func (w *logWriter) sync() error {
+	w.disk.Each(len(w.due), func(i int) time.Duration { return w.flush(w.due[i]) })
+	var err error
+	for _, g := range w.due {
+		if w.meter != nil {
+			w.meter.Flushed(g.synced)
+		}
+		err = errors.Join(err, g.err)
+	}
+	return err
+}
+
+// flush touches nothing but the group and its log.
+func (w *logWriter) flush(g *appendGroup) time.Duration {
+	began := w.clock.Now()
+	g.err = g.r.log.Flush(w.clock.Wall())
+	g.synced = w.clock.Now().Sub(began)
+	return g.synced
 }
 
 // carryOut does one job that is no append.

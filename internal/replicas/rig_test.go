@@ -23,9 +23,10 @@ type crank struct {
 	t      *testing.T
 	time   *stoppedClock
 	dir    *storage.Dir
-	told   []event // what the log writer has to tell the loop
-	writes int     // writes to log segments
-	broken bool    // writes to log segments fail
+	told   []event                // what the log writer has to tell the loop
+	writes int                    // writes to log segments
+	broken bool                   // writes to log segments fail
+	onSync func(log string) error // at each sync of a log segment; nil does nothing
 }
 
 var errDisk = errors.New("the disk is broken")
@@ -227,6 +228,9 @@ func (c *crank) ask(fs ...*poll) {
 
 // disk is asked before every operation on files.
 func (c *crank) disk(op vfs.Op) error {
+	if op.Kind == vfs.OpSync && path.Ext(op.Path) == ".log" && c.onSync != nil {
+		return c.onSync(op.Path)
+	}
 	if op.Kind != vfs.OpWrite || path.Ext(op.Path) != ".log" {
 		return nil
 	}
