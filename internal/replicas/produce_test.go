@@ -51,6 +51,43 @@ func TestWhatCameTogetherIsWrittenTogether(t *testing.T) {
 	}
 }
 
+// With flush.messages=1 a batch is answered for once it is durable. That does not cost
+// each its own sync: one serves all that came for a log while the writer was busy, and
+// the loop hears of all logs at once.
+func TestWhatCameTogetherIsMadeDurableTogether(t *testing.T) {
+	c := newCrank(t)
+	logs := []*replica{c.led(0), c.led(1)}
+	for _, r := range logs {
+		cfg := r.log.Config()
+		cfg.FlushMessages = 1
+		r.log.SetConfig(cfg)
+	}
+	var all []*asked
+	for i := range 50 {
+		w := produce(1, logs[i%2])
+		all = append(all, w)
+		c.post(w)
+	}
+	syncs := 0
+	c.onSync = func(string) error { syncs++; return nil }
+	c.write()
+	if syncs != 2 {
+		t.Errorf("50 batches for two logs took %d syncs", syncs)
+	}
+	for _, r := range logs {
+		if end := r.log.RecoveryPoint(); end != 25 {
+			t.Errorf("the log of %s is durable up to %d of 25", r.tp(), end)
+		}
+	}
+	if len(c.told) != 1 {
+		t.Errorf("the loop is told %d times", len(c.told))
+	}
+	c.tell()
+	for _, w := range all {
+		w.answers(t, 1, model.None)
+	}
+}
+
 func TestAProduceWaitsForTheStartOfTheEpoch(t *testing.T) {
 	c := newCrank(t)
 	r := c.hosted(0)
