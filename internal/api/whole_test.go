@@ -259,3 +259,21 @@ func wholeCosts(t *testing.T, records int) [2]float64 {
 	}
 	return costs
 }
+
+// A large batch is summed, and its records are looked at, while it comes: that is not done
+// again, so that what changes meanwhile is not noticed. It is in a small one, which comes at
+// once.
+func TestALargeBatchIsLookedAtOnce(t *testing.T) {
+	b := newBroker(t, vfs.NewMem(), "/data", 1, func(r *transport.Request) {
+		frame := r.Frame()
+		for i := range 100 {
+			frame[len(frame)-200+i] = 0xff // of its last records
+		}
+	})
+	for records, want := range map[int]model.Error{100: model.ErrCorruptMessage, 10_000: model.None} {
+		resp := do[*kmsg.ProduceResponse](b, produceOf(batchOf(records), 1))
+		if got := model.Error(resp.Topics[0].Partitions[0].ErrorCode); got != want {
+			t.Errorf("a batch of %d records that was changed: %v, not %v", records, got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tidemark-log/tidemark/internal/api/preview"
 	"github.com/tidemark-log/tidemark/internal/config"
 )
 
@@ -175,4 +176,18 @@ func TestAControllerAloneHasNoBroker(t *testing.T) {
 	default:
 		t.Error("it is not ready at once")
 	}
+}
+
+// A batch is summed once because its listener has it looked at while it comes.
+func TestTheListenerHasLargeProducesLookedAt(t *testing.T) {
+	b := &broker{n: &Node{cfg: alone(t, nil).Config}}
+	o := b.serverOptions()
+	if o.Preview == nil {
+		t.Fatal("nobody looks")
+	}
+	p, ok := o.Preview(9).(*preview.Preview)
+	if !ok {
+		t.Fatalf("a %T looks", p)
+	}
+	p.Free()
 }

@@ -99,3 +99,32 @@ func TestASurveyVouchesForItsBytesOnly(t *testing.T) {
 		}
 	}
 }
+
+// A batch that was looked at while it came is not summed again, nor are its records read
+// again if they are not packed: what changed since is not noticed. It is in one that was
+// not looked at, or not to its end.
+func TestWhatWasSurveyedIsNotLookedAtAgain(t *testing.T) {
+	for _, c := range []struct {
+		codec  record.Codec
+		unseen int // bytes that the survey did not get
+		want   model.Error
+	}{
+		{record.CodecNone, 0, model.None},
+		{record.CodecLZ4, 0, model.ErrInvalidRecord}, // it has to be unpacked to be judged
+		{record.CodecNone, 1, model.ErrCorruptMessage},
+		{record.CodecLZ4, 1, model.ErrCorruptMessage},
+		{record.CodecNone, 1000, model.ErrCorruptMessage},
+	} {
+		b := plain(c.codec, now, now, now)
+		rules := anything()
+		rules.Seen = &record.Survey{}
+		rules.Seen.Begin(0, len(b))
+		rules.Seen.Extend(b[:max(0, len(b)-c.unseen)])
+		for i := record.HeaderSize; i < len(b); i++ {
+			b[i] = 0xff
+		}
+		if got := record.Check(b, now, rules).Err; got != c.want {
+			t.Errorf("%v, all but %d bytes surveyed: %v, not %v", c.codec, c.unseen, got, c.want)
+		}
+	}
+}
