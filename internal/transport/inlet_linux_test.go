@@ -1,7 +1,10 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"sync"
 	"testing"
 )
@@ -52,4 +55,46 @@ func TestOneReadCopiesSoMuchAtMost(t *testing.T) {
 	if n, err := in.Read(make([]byte, 4<<20)); n == 0 || err != nil || asked != lowMost {
 		t.Errorf("%d bytes were asked for: %d, %v", asked, n, err)
 	}
+}
+
+// Both sides of a connection are read without word to the scheduler.
+func TestConnectionsAreReadByAnInlet(t *testing.T) {
+	b := newBench(t, Options{})
+	c := b.dial(t)
+	c.send(1, metadata())
+	r := <-b.requests
+	for side, from := range map[string]io.Reader{"a server": r.Conn.in.from, "a client": connect(t, b, ClientOptions{}).in.from} {
+		if _, ok := from.(*inlet); !ok {
+			t.Errorf("%s reads from a %T", side, from)
+		}
+	}
+	r.Reply(answerOf(r))
+	c.wantID(1)
+}
+
+// sealed is a connection that is to be read by its inlet only.
+type sealed struct {
+	net.Conn
+	t *testing.T
+}
+
+func (c sealed) Read(b []byte) (int, error) {
+	c.t.Error("a connection is read beside its inlet")
+	return c.Conn.Read(b)
+}
+
+// Neither what is read ahead nor the rest of a large frame goes another way.
+func TestFramesAreReadByTheInletOnly(t *testing.T) {
+	here, peer := connected(t)
+	f := frameReader{nc: sealed{here, t}, from: inletOf(here), buf: make([]byte, readAhead)}
+	want := frameOf(1, produceOf(lowMin))
+	go peer.Write(want)
+	if err := f.fill(8, 0); err != nil {
+		t.Fatal(err)
+	}
+	frame, err := f.rest(newFrame(len(want)-4), len(want)-4, 0, nil)
+	if err != nil || !bytes.Equal(frame.buf, want[4:]) {
+		t.Fatalf("another frame came, %v", err)
+	}
+	frame.Release()
 }
