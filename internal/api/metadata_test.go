@@ -228,6 +228,32 @@ func TestAnswersForAllTopicsFollowTheCluster(t *testing.T) {
 	}
 }
 
+// As long as the image is the same, so is the answer, and nobody makes it again: not for
+// a client that asks once more. The next image has its own.
+func TestAnswersForAllTopicsAreMadeOnceForAnImage(t *testing.T) {
+	w := newWorld(t, nil)
+	w.createTopic("t1", 1)
+	all := metadataOf(9)
+	all.Topics = nil
+	do[*kmsg.MetadataResponse](w, all)
+	mark := kmsg.NewPtrMetadataResponse()
+	mark.Version, mark.ClusterID = 9, text("made before")
+	w.api.all.mu.Lock()
+	for key := range w.api.all.bodies {
+		w.api.all.bodies[key] = mark.AppendTo(nil)
+	}
+	w.api.all.mu.Unlock()
+	for range 2 {
+		if got := do[*kmsg.MetadataResponse](w, all); *got.ClusterID != *mark.ClusterID {
+			t.Error("the answer was made again")
+		}
+	}
+	w.createTopic("t2", 1)
+	if got := do[*kmsg.MetadataResponse](w, all); *got.ClusterID != clusterID || codes(got) != "t1=0 t2=0" {
+		t.Errorf("of the next image: cluster %q, %s", *got.ClusterID, codes(got))
+	}
+}
+
 func TestDescribeTopicPartitionsPages(t *testing.T) { // KIP-966
 	w := newWorld(t, nil)
 	for i := range 3 {
