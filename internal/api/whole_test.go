@@ -277,3 +277,41 @@ func TestALargeBatchIsLookedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A consumer that has read everything asks in its session and names nothing. It is told
+// nothing, and a thousand partitions cost no more than one.
+func TestAnIdleSessionOfAConsumerIsToldNothing(t *testing.T) {
+	few, many := idleCosts(t, 1), idleCosts(t, 1000)
+	t.Logf("%v allocations with 1 partition, %v with 1,000", few, many)
+	if many > few+100 {
+		t.Errorf("a turn with nothing to tell allocates more with more partitions: %v for one, %v for 1,000", few, many)
+	}
+}
+
+// idleCosts are the allocations of a turn of a session of so many partitions in which
+// nothing comes.
+func idleCosts(t *testing.T, partitions int32) float64 {
+	const rounds = 20
+	b := newBroker(t, vfs.NewMem(), "/data", partitions, nil)
+	req := fetchOf(1<<20, partitions)
+	req.SessionEpoch, req.MaxWaitMillis = 0, 1
+	opened := do[*kmsg.FetchResponse](b, req)
+	if opened.SessionID == 0 || len(opened.Topics) != 1 || len(opened.Topics[0].Partitions) != int(partitions) {
+		t.Fatalf("session %d of %d topics was opened: %v", opened.SessionID, len(opened.Topics), model.Error(opened.ErrorCode))
+	}
+	req.Topics, req.SessionID = nil, opened.SessionID
+	var turns [][]byte
+	for epoch := range int32(rounds + 1) { // the first one is not counted
+		req.SessionEpoch = epoch + 1
+		turns = append(turns, frameOf(req))
+	}
+	nothing := kmsg.NewFetchResponse()
+	nothing.Version, nothing.SessionID = req.Version, opened.SessionID
+	want := append([]byte{0, 0, 0, 1, 0}, nothing.AppendTo(nil)...)
+	return testing.AllocsPerRun(rounds, func() {
+		if got := b.ask(turns[0]); !bytes.Equal(got, want) {
+			t.Errorf("the answer is %x, not %x", got, want)
+		}
+		turns = turns[1:]
+	})
+}
