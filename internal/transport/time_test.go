@@ -3,6 +3,8 @@ package transport
 import (
 	"bytes"
 	"net"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,44 @@ func TestAnswersThatNobodyReadsDoNotPileUp(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// counted is a connection that counts the writes to it, by the deadline that is set ahead
+// of each: a socket takes many buffers at once.
+type counted struct {
+	net.Conn
+	writes atomic.Int32
+}
+
+func (c *counted) SetWriteDeadline(t time.Time) error {
+	c.writes.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// As soon as the first answer that is owed is there, it and all that are ready behind it
+// leave in one write.
+func TestAnswersThatAreReadyLeaveInOneWrite(t *testing.T) {
+	l := newPipes()
+	b := startBench(t, l, Options{})
+	here, there := net.Pipe()
+	t.Cleanup(func() { here.Close() })
+	out := &counted{Conn: there}
+	l.conns <- out
+	c := &raw{t, here}
+	var open []*Request
+	for id := range int32(10) {
+		c.send(id, produce())
+		open = append(open, <-b.requests)
+	}
+	for _, r := range slices.Backward(open) {
+		r.Reply(answerOf(r))
+	}
+	for id := range int32(10) {
+		c.wantID(id)
+	}
+	if n := out.writes.Load(); n != 1 {
+		t.Errorf("10 answers took %d writes", n)
 	}
 }
 
