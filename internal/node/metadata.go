@@ -152,7 +152,8 @@ func hosts(replicas []model.BrokerID, id model.BrokerID) bool {
 }
 
 // open finds or makes the log of a replica. A log that belongs to an earlier
-// topic of the same name is set aside first.
+// topic of the same name is set aside first. One that was there at the start was
+// loaded with the broker's defaults, for its topic's configs were not known yet.
 func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *replicas.Change) (*api.Hosted, error) {
 	cfg := a.topicConfig(tp.Topic)
 	var log *storage.Log
@@ -177,6 +178,7 @@ func (a *applier) open(tp model.TopicPartition, id model.TopicIDPartition, c *re
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", tp, err)
 	}
+	log.SetConfig(logConfig(cfg))
 	h := &api.Hosted{TP: tp, ID: id, Log: log}
 	c.Opened = append(c.Opened, replicas.Opened{Hosted: h, MinISR: cfg.MinISR})
 	return h, nil

@@ -178,6 +178,36 @@ func TestLogsThatNobodyHostsAreSetAsideAtTheStart(t *testing.T) {
 	})
 }
 
+// A log obeys its topic's configs and not the broker's defaults: a new one, one that was
+// found at a start, and one that was found without the id of its topic.
+func TestALogObeysItsTopicAfterEachStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, tp := vfs.NewMem(), model.TopicPartition{Topic: "orders"}
+		records := topic("orders", 1, 1)
+		for name, value := range map[string]string{"flush.messages": "1", "retention.bytes": "-1", "retention.ms": "-1", "segment.bytes": "1048576", "cleanup.policy": "compact"} {
+			records = append(records, &metalog.Config{ResourceType: metalog.ResourceTopic, ResourceName: "orders", Name: name, Value: &value})
+		}
+		for _, life := range []string{"new", "found", "without an id"} {
+			if life == "without an id" {
+				if err := fs.Remove("/data/orders-0/partition.metadata"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h := hostOn(t, fs)
+			h.become(records...)
+			got, want := h.replicas.ByName(tp).Log.Config(), logConfig(h.topicConfig("orders"))
+			if got != want || got.FlushMessages != 1 || got.Delete {
+				t.Errorf("%s: the log has %+v, its topic %+v", life, got, want)
+			}
+			h.replicas.StopFetching()
+			h.replicas.Close()
+			if err := h.dir.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // feed is a source whose images the test hands out.
 type feed struct {
 	controlplane.Source
