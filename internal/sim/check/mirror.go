@@ -67,6 +67,7 @@ type facts struct {
 	at                 model.Time   // of the last input
 	hwPos              model.Position
 	next               model.Offset // where the next append goes
+	flushes            int64        // after how many records the log is synced
 }
 
 // mirror is what is known of one replica. It outlives the process.

@@ -138,6 +138,9 @@ func (MetadataConverged) Name() string { return "MetadataConverged" }
 // Name is ReassignmentDone.
 func (ReassignmentDone) Name() string { return "ReassignmentDone" }
 
+// Name is ConfigsObeyed.
+func (ConfigsObeyed) Name() string { return "ConfigsObeyed" }
+
 // Name is DivergenceEnds.
 func (DivergenceEnds) Name() string { return "DivergenceEnds" }
 

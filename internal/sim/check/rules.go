@@ -99,6 +99,7 @@ var table = []struct {
 	{MetadataConverged{}, "J6", false, "everybody has the same picture of the metadata in the end"},
 	{ReassignmentDone{}, "J7", false, "every reassignment completes"},
 	{DivergenceEnds{}, "J8", false, "a follower cuts its log at most once for each epoch before it follows"},
+	{ConfigsObeyed{}, "J9", false, "every log obeys the configs that its topic has in the end"},
 	{AckedKept{}, "I26, I27", true, "in the end the log holds every acknowledged record, at its offset"},
 	{NoDuplicates{}, "I4", false, "in the end the log holds each record once"},
 	{ProducerOrder{}, "I31", false, "in the end the records of a producer lie in the order in which they were sent"},

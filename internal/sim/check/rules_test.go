@@ -155,6 +155,11 @@ var unsound = []struct {
 	{"ISRFull", "nobody leads", func(s *state) { s.m1.now.role = partition.Follower }},
 	{"HWReachesLEO", "a HW below the end", func(*state) {}},
 	{"Answered", "a produce without an answer", func(s *state) { s.h.ProduceCalled(Produce{TP: tpid, Values: []string{"x"}}) }},
+	{"ConfigsObeyed", "a log that is synced less often", func(s *state) {
+		every := "1"
+		s.truth = s.truth.Apply([]metalog.Record{&metalog.Config{ResourceType: metalog.ResourceTopic, ResourceName: "t", Name: "flush.messages", Value: &every}}, 7, 1)
+		s.m1.now.flushes, s.m2.now.flushes, s.m3.now.flushes = 1, 1, 1<<63-1
+	}},
 	{"ISRSettled", "an ISR that nobody decides", func(s *state) { s.m1.now.pending = true }},
 	{"MetadataConverged", "a broker without metadata", func(s *state) { s.c.Brokers[2].Image = image.New() }},
 	{"MetadataConverged", "a replica that has not heard", func(s *state) { s.m3.now.pepoch = 4 }},

@@ -370,7 +370,8 @@ func (s *Set) lookAtReplica(m *mirror, r Replica) error {
 func look(r Replica) facts {
 	p := r.P
 	f := facts{steps: p.Steps(), role: p.Role(), leadership: p.Leadership(), cuts: p.Generation(), marks: p.Marks(),
-		inFlight: p.InFlight(), serving: p.Serving(), recovery: r.Log.RecoveryPoint(), logStart: r.Log.Start()}
+		inFlight: p.InFlight(), serving: p.Serving(), recovery: r.Log.RecoveryPoint(), logStart: r.Log.Start(),
+		flushes: r.Log.Config().FlushMessages}
 	f.leader, f.epoch = p.Leader()
 	v := p.View()
 	f.pepoch, f.isr, f.maximal, f.all = v.PartitionEpoch, v.ISR, v.MaximalISR, v.Replicas

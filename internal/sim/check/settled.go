@@ -3,13 +3,15 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/tidemark-log/tidemark/internal/core/image"
+	"github.com/tidemark-log/tidemark/internal/core/metalog"
 	"github.com/tidemark-log/tidemark/internal/core/model"
 )
 
 // Converged reports what a cluster whose faults have ended still has to do
-// (J1-J8); nil when it has settled. The world lets time go by until then, and
+// (J1-J9); nil when it has settled. The world lets time go by until then, and
 // calls it a failure when that takes too long.
 func (s *Set) Converged(c *Cluster) error {
 	for _, r := range s.rules.settled {
@@ -65,6 +67,25 @@ func (ISRFull) settled(s *Set, _ *Cluster) (*part, string) {
 				return p, fmt.Sprintf("b%d ends at %d, leader b%d at %d", id, m.now.marks.LEO, leader.id(), leader.now.marks.LEO)
 			case !slices.Contains(p.truth.ISR, id):
 				return p, fmt.Sprintf("b%d is outside the ISR: %s", id, stateOf(p.truth))
+			}
+		}
+	}
+	return nil, ""
+}
+
+// ConfigsObeyed is J9. The config that makes records durable before they are
+// acknowledged stands for all of them.
+type ConfigsObeyed struct{}
+
+func (ConfigsObeyed) settled(s *Set, _ *Cluster) (*part, string) {
+	for p := range s.alive {
+		want, err := strconv.ParseInt(s.truth.Config(metalog.ResourceTopic, p.tp.Topic)["flush.messages"], 10, 64)
+		if err != nil {
+			continue // the topic leaves it to its brokers
+		}
+		for _, m := range p.mirrors {
+			if m.live() && m.now.flushes != want {
+				return p, fmt.Sprintf("b%d syncs its log every %d records, and its topic wants %d", m.id(), m.now.flushes, want)
 			}
 		}
 	}

@@ -117,6 +117,8 @@ var around = []mutant{
 		"	case br.Fenced:\n		return BarFenced\n", ""),
 	shell("R6.14", "a second life is registered while the first is alive", controllerDir+"register.go",
 		"if old != nil && old.Incarnation != r.IncarnationID && s.alive(old, c.Now) {", "if false {"),
+	shell("R13.9", "a log that is found at a start has the defaults of the broker", nodeDir+"metadata.go",
+		"	log.SetConfig(logConfig(cfg))\n", ""),
 	{"R6.15", "a broker asks to serve before it has read its registration, and may", []edit{
 		{controllerDir + "heartbeat.go", "!r.WantFence && r.CurrentMetadataOffset >= int64(b.Epoch) &&", "!r.WantFence &&"},
 		{nodeDir + "lifecycle.go", "	req.WantFence = int64(end)-1 < int64(lc.Epoch())\n", "	req.WantFence = false\n"},
