@@ -144,13 +144,15 @@ func TestEveryFigureThatIsShownIsMeasured(t *testing.T) {
 func TestEveryRunIsInTheTable(t *testing.T) {
 	first := compared("produce-x", history.Figures{"mb_per_second": 50, "cpu_s_per_gb": 2}, history.Figures{"mb_per_second": 100, "cpu_s_per_gb": 1})
 	second := compared("produce-x", history.Figures{"mb_per_second": 300}, history.Figures{"mb_per_second": 100})
+	sizes := compared("scale-idle", history.Figures{"cores@10": 1, "cores@100": 2}, history.Figures{"cores@10": 4, "cores@100": 8})
 	alone := compared("catch-up", history.Figures{"seconds": 8, "times_copy": 1.25}, nil)[1:]
-	for _, e := range [][]history.Entry{first, second} {
+	for _, e := range [][]history.Entry{first, second, sizes} {
 		slices.Reverse(e) // as they are written: ours first
 	}
 	second[0].Date = second[0].Date.Add(time.Hour)
-	got := everyRun(slices.Concat(second, alone, tuned(first)))
+	got := everyRun(slices.Concat(second, alone, sizes, tuned(first)))
 	for _, part := range []string{
+		"| cores@10 | cores@100 |", "| 1, 4 (0.25, 0.25 to 0.25) | 2, 8 (0.25, 0.25 to 0.25) |",
 		"## catch-up\n\n| when | commit | machine | pairs | flags | seconds | times copy |", "| 1 | - | 8 | 1.25 |",
 		"| 1 | -kills 2 -set a=b | 50, 100 (0.5, 0.5 to 0.5) | 2, 1 (2, 2 to 2) |\n| 2001-09-09 02:46 | c |", "| 1 | - | 300, 100 (3, 3 to 3) | - |",
 	} {

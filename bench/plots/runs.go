@@ -10,7 +10,7 @@ import (
 )
 
 // told are figures that the table of all runs has besides those that are drawn.
-var told = []shown{{"", "times_floor"}, {"", "times_least"}, {"", "times_copy"}, {"", "peak_rss_mb"}}
+var told = []shown{{"apache-", "cpu_s_per_gb"}, {"librdkafka-", "cpu_s_per_gb"}, {"latency-", "produce_p999_ms"}, {"latency-", "end_to_end_p999_ms"}, {"", "times_floor"}, {"", "times_least"}, {"", "times_copy"}, {"", "peak_rss_mb"}}
 
 // compare is one run of a scenario: theirs has no runs if it was of Tidemark alone.
 type compare struct{ ours, theirs history.Entry }
@@ -70,6 +70,11 @@ func table(out *strings.Builder, name string, runs []compare) {
 			columns = append(columns, s.figure)
 		}
 	}
+	for _, figure := range []string{"cores", "produce_p99_ms"} { // of what was measured at several sizes
+		for _, n := range runs[len(runs)-1].ours.Figures.Sizes(figure) {
+			columns = append(columns, history.At(figure, n))
+		}
+	}
 	fmt.Fprintf(out, "\n## %s\n\n| when | commit | machine | pairs | flags |", name)
 	for _, c := range columns {
 		fmt.Fprintf(out, " %s |", strings.ReplaceAll(c, "_", " "))
@@ -97,7 +102,7 @@ func (c compare) cell(figure string) string {
 		text += ", " + short(theirs)
 	}
 	if r, ok := history.Compare(c.ours.Runs, c.theirs.Runs, figure); ok {
-		text += fmt.Sprintf(" (%.2g, %.2g to %.2g)", r.Median, r.Least, r.Most)
+		text += fmt.Sprintf(" (%.3g, %.3g to %.3g)", r.Median, r.Least, r.Most)
 	}
 	return text
 }
