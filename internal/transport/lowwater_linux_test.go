@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"errors"
 	"net"
+	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,5 +96,54 @@ func checkSteps(t *testing.T, s *steps, size int) {
 	}
 	if len(s.low) == 0 {
 		t.Errorf("a frame of %d bytes was not seen", size)
+	}
+}
+
+// crumbs is a preview that hands on how much of a frame there is.
+type crumbs chan int
+
+func (c crumbs) Extend(frame []byte) { c <- len(frame) }
+
+// A large frame over a slow connection takes its time. It is given up only when nothing
+// at all comes for as long as a reader waits.
+func TestASlowSenderOfALargeFrameIsNotCutOff(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	here, peer := connected(t)
+	f := frameReader{nc: here, from: inletOf(here), low: newLowWater(here), buf: make([]byte, 8), ahead: make([]byte, 4)}
+	came, ended := make(crumbs), make(chan error)
+	size, sent := 3*lowMin, 0
+	go func() {
+		frame, err := f.rest(newFrame(size), size, limit, came)
+		if err == nil {
+			frame.Release()
+		}
+		ended <- err
+	}()
+	for range 3 { // each less than what its reader waits for
+		n, err := peer.Write(make([]byte, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sent += n; ; {
+			select {
+			case all := <-came:
+				if all == sent {
+					break
+				}
+				continue
+			case err := <-ended:
+				t.Fatalf("with %d bytes it is cut off: %v", sent, err)
+			}
+			break
+		}
+	}
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("when nothing comes any more: %v", err)
+	}
+	if _, err := peer.Write([]byte("next")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.fill(4, 0); err != nil { // which may take for ever
+		t.Errorf("what is read without a limit: %v", err)
 	}
 }

@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/tidemark-log/tidemark/internal/task"
@@ -17,6 +19,7 @@ type frameReader struct {
 	ahead []byte // received and not consumed yet, a part of buf
 	buf   []byte
 	low   lowWater
+	timed bool // a deadline is set
 }
 
 // A frame of at least lowMin bytes is read in steps of up to lowMost: its reader is
@@ -47,9 +50,13 @@ func (f *frameReader) fill(n int, limit time.Duration) error {
 }
 
 func (f *frameReader) deadline(limit time.Duration) {
-	if limit > 0 {
+	switch {
+	case limit > 0:
 		f.nc.SetReadDeadline(f.rt.Now().Add(limit))
+	case f.timed:
+		f.nc.SetReadDeadline(time.Time{})
 	}
+	f.timed = limit > 0
 }
 
 // rest reads a frame of size bytes, whose prefix is ahead. Beyond first bytes
@@ -68,8 +75,7 @@ func (f *frameReader) rest(frame *Frame, size int, limit time.Duration, seen Pre
 		if used == len(frame.buf) {
 			frame = frame.grow(min(size, 2*used), used)
 		}
-		f.deadline(limit)
-		n, err := f.from.Read(frame.buf[used:])
+		n, err := f.step(frame.buf[used:], limit)
 		if used += n; err != nil && used < size {
 			frame.Release()
 			return nil, err
@@ -80,6 +86,22 @@ func (f *frameReader) rest(frame *Frame, size int, limit time.Duration, seen Pre
 	}
 	return frame, nil
 }
+
+// step reads more of a large frame. A reader is not woken for less than it waits for, so
+// when the time is up it looks what came: who is slow is not cut off, who stopped is.
+func (f *frameReader) step(b []byte, limit time.Duration) (int, error) {
+	f.deadline(limit)
+	n, err := f.from.Read(b)
+	if f.low.at == 1 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	f.low.set(1)
+	f.deadline(glance)
+	return f.from.Read(b)
+}
+
+// glance is long enough to read what is there.
+const glance = time.Millisecond
 
 // readFrame reads the rest of a frame, whose size prefix it drops. Large
 // frames are allocated as their bytes come.
