@@ -1,6 +1,6 @@
 # Shortcuts. Everything here is a plain go command that can be typed as well.
 
-.PHONY: build test mutants fuzz cases acceptance chaos compat-kafka failover bench bench-all bench-start plots
+.PHONY: build test mutants fuzz crash cases acceptance chaos compat-kafka failover bench bench-all bench-start plots
 
 # One static binary in bin/.
 build:

@@ -5,7 +5,9 @@ package history
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 )
@@ -72,12 +74,14 @@ func Read(file string) ([]Entry, error) {
 	defer f.Close()
 	var out []Entry
 	lines := json.NewDecoder(bufio.NewReader(f))
-	for lines.More() {
+	for {
 		var e Entry
-		if err := lines.Decode(&e); err != nil {
-			return nil, fmt.Errorf("read line %d of %s: %w", len(out)+1, file, err)
+		switch err := lines.Decode(&e); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read line %d of %s: %w; repair or remove it", len(out)+1, file, err)
 		}
 		out = append(out, e)
 	}
-	return out, nil
 }

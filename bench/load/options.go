@@ -76,7 +76,7 @@ func (o *Options) check() error {
 	case o.Producers <= 0 && o.Records <= 0:
 		return errors.New("readers alone need the number of records to read")
 	case o.FlushMessages < 0 || o.Rate < 0 || o.Warmup < 0 || o.Duration > 0 && o.Warmup >= o.Duration:
-		return errors.New("a number below 0, or a warm-up that is longer than the load")
+		return errors.New("give rate, warm-up and flush messages of 0 or more, and a warm-up shorter than the duration")
 	}
 	if _, ok := codecs[o.Compression]; !ok {
 		return fmt.Errorf("unknown compression %q: none, gzip, snappy, lz4 or zstd", o.Compression)

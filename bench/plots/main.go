@@ -21,6 +21,10 @@ func main() {
 	file := flag.String("history", "bench/history.jsonl", "what was measured; of each scenario the newest lines count")
 	dir := flag.String("out", "docs/performance", "where the drawings are written")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "plots: %q is no flag: name a history with -history and a folder with -out\n", flag.Arg(0))
+		os.Exit(1)
+	}
 	if err := run(*file, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)

@@ -109,6 +109,9 @@ func command() error {
 		}
 		return nil
 	}
+	if err := s.check(flag.Args()...); err != nil {
+		return err
+	}
 	s.with = given(flag.CommandLine)
 	s.starter.Command = strings.Fields(*command)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -131,6 +134,19 @@ func given(flags *flag.FlagSet) string {
 	return strings.Join(out, " ")
 }
 
+// check refuses numbers that mean nothing, and words that are no flags.
+func (s *settings) check(words ...string) error {
+	switch {
+	case len(words) > 0:
+		return fmt.Errorf("%q is no flag: name scenarios with -run", words[0])
+	case s.pairs < 1 || s.megs < 1 || s.kills < 1 || s.recoveryMB < 1 || s.catchUpMB < 1:
+		return errors.New("give 1 or more for -pairs, -mb, -kills, -recovery-mb and -catch-up-mb")
+	case s.starter.Port < 1 || s.starter.Port > 65_000:
+		return fmt.Errorf("give 1 to 65000 for -port, not %d: the nodes take the ports after it too", s.starter.Port)
+	}
+	return nil
+}
+
 // run measures all that was asked for and what the machine can do.
 func run(ctx context.Context, s settings) error {
 	chosen, err := choose(s)
@@ -142,6 +158,9 @@ func run(ctx context.Context, s settings) error {
 	}
 	if _, err := os.Stat(s.binary); err != nil {
 		return fmt.Errorf("%w; build it with make build", err)
+	}
+	if err := s.remember(outcome{}, history.Machine{}, ""); err != nil { // not after an hour
+		return fmt.Errorf("%w: name a file that can be written with -history", err)
 	}
 	held, err := ballast.Take(s.ballastMB)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/bench/ceiling"
 	"github.com/tidemark-log/tidemark/bench/history"
+	"github.com/tidemark-log/tidemark/bench/rig"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
 )
@@ -223,6 +224,26 @@ func TestVictimsLeadAndAreTheControllerOrNot(t *testing.T) {
 	}
 	if got := victim(map[int][]int32{3: {0, 1}}, 2, false); got != 3 {
 		t.Errorf("%d, and 3 leads all", got)
+	}
+}
+
+func TestNumbersThatMeanNothingAreRefused(t *testing.T) {
+	sound := settings{pairs: 1, megs: 1, kills: 1, recoveryMB: 1, catchUpMB: 1, starter: rig.Starter{Port: 29092}}
+	if err := sound.check(); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(*settings){
+		"no pairs": func(s *settings) { s.pairs = 0 }, "fewer than no bytes": func(s *settings) { s.megs = -5 },
+		"no kills": func(s *settings) { s.kills = 0 }, "no port": func(s *settings) { s.starter.Port = 99_999_999 },
+		"nothing to recover": func(s *settings) { s.recoveryMB = 0 }, "nothing to catch up with": func(s *settings) { s.catchUpMB = 0 },
+	} {
+		s := sound
+		if change(&s); s.check() == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+	if sound.check("latency-1000") == nil {
+		t.Error("a word without a flag is accepted, and everything would run")
 	}
 }
 

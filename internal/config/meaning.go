@@ -116,7 +116,7 @@ func topicFlag(doc string, field func(*Topic) *bool) meaning {
 
 var topicMeanings = map[string]meaning{
 	"cleanup.policy": {
-		doc: "What happens to old segments: delete drops them by age or size; compact asks to keep the last record of each key.",
+		doc: "What happens to old segments: delete drops them by age or size; compact asks to keep the last record of each key, and keeps all of them as long as there is no cleaner (deviation 9).",
 		topic: func(t *Topic, v string) {
 			t.CleanupDelete, t.CleanupCompact = inSet(splitList(v), "delete", false), inSet(splitList(v), "compact", false)
 		},

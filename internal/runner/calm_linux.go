@@ -31,5 +31,8 @@ func Calm() {
 	if again, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || again < slack {
 		return // it would execute for ever
 	}
+	if path, err := os.Executable(); err == nil {
+		_ = syscall.Exec(path, os.Args, os.Environ()) // the process is shown by this name
+	}
 	_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
