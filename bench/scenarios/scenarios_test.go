@@ -14,9 +14,9 @@ import (
 
 	"github.com/tidemark-log/tidemark/bench/ceiling"
 	"github.com/tidemark-log/tidemark/bench/history"
-	"github.com/tidemark-log/tidemark/bench/rig"
 	"github.com/tidemark-log/tidemark/bench/load"
 	"github.com/tidemark-log/tidemark/bench/proc"
+	"github.com/tidemark-log/tidemark/bench/rig"
 )
 
 func TestSystemsTakeTurnsToBeFirst(t *testing.T) {

@@ -104,6 +104,18 @@ type crumbs chan int
 
 func (c crumbs) Extend(frame []byte) { c <- len(frame) }
 
+// await waits until so much of the frame came.
+func (c crumbs) await(t *testing.T, n int, ended chan error) {
+	t.Helper()
+	for all := 0; all < n; {
+		select {
+		case all = <-c:
+		case err := <-ended:
+			t.Fatalf("with %d bytes it is cut off: %v", n, err)
+		}
+	}
+}
+
 // A large frame over a slow connection takes its time. It is given up only when nothing
 // at all comes for as long as a reader waits.
 func TestASlowSenderOfALargeFrameIsNotCutOff(t *testing.T) {
@@ -124,18 +136,8 @@ func TestASlowSenderOfALargeFrameIsNotCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for sent += n; ; {
-			select {
-			case all := <-came:
-				if all == sent {
-					break
-				}
-				continue
-			case err := <-ended:
-				t.Fatalf("with %d bytes it is cut off: %v", sent, err)
-			}
-			break
-		}
+		sent += n
+		came.await(t, sent, ended)
 	}
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("when nothing comes any more: %v", err)

@@ -11,9 +11,6 @@ import (
 // that asks for acks=all.
 type EnoughToWrite struct{}
 
-// Name is EnoughToWrite.
-func (EnoughToWrite) Name() string { return "EnoughToWrite" }
-
 func (EnoughToWrite) replica(s *Set, m *mirror) string {
 	f, was := &m.now, &m.was
 	stays := !m.first && f.role == partition.Leader && was.role == partition.Leader && f.leadership == was.leadership && f.epoch == was.epoch

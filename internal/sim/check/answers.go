@@ -67,9 +67,6 @@ func (s *Set) deleting(p *part, e *event) {
 // has done it, too.
 type DeletedEverywhere struct{}
 
-// Name is DeletedEverywhere.
-func (DeletedEverywhere) Name() string { return "DeletedEverywhere" }
-
 // replica lets deletions go without whom the leader had not to wait for, were it
 // for a moment.
 func (DeletedEverywhere) replica(_ *Set, m *mirror) string {
@@ -114,9 +111,6 @@ type question struct {
 // HintFits is R9.4: a reader is sent to a member of the ISR that holds what it
 // asked for.
 type HintFits struct{}
-
-// Name is HintFits.
-func (HintFits) Name() string { return "HintFits" }
 
 func (HintFits) call(s *Set, p *part, e *event) string {
 	key := consumption{e.who, e.tp}

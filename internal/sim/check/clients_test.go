@@ -186,7 +186,7 @@ func TestEveryCheckerOfTheEndCanFail(t *testing.T) {
 			f, found := left(s, test.log...), ""
 			for _, r := range s.rules.ends {
 				if text := r.end(s.h, f); text != "" {
-					found = r.Name()
+					found = nameOf(r)
 					break
 				}
 			}

@@ -307,7 +307,7 @@ func (s *Set) elects(k *Controller) error {
 	was, known := s.deciders[k.Leads]
 	s.deciders[k.Leads] = k.ID
 	if known && was != k.ID && s.rules.has(OneControllerPerEpoch{}) {
-		return &Violation{Invariant: OneControllerPerEpoch{}.Name(),
+		return &Violation{Invariant: nameOf(OneControllerPerEpoch{}),
 			Text: fmt.Sprintf("controllers %d and %d both decide in epoch %d", was, k.ID, k.Leads)}
 	}
 	return nil

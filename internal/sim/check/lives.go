@@ -13,9 +13,6 @@ import (
 // back, by the epoch that it left on its disk, and loses no claim by that.
 type CleanStopKept struct{}
 
-// Name is CleanStopKept.
-func (CleanStopKept) Name() string { return "CleanStopKept" }
-
 func (CleanStopKept) image(s *Set, d *image.Delta) (*part, string) {
 	for _, b := range d.Brokers {
 		if !s.elr || b.Old == nil || b.New == nil || b.Old.Epoch == b.New.Epoch || !s.leftInOrder(b.Old) {
@@ -62,9 +59,6 @@ func (s *Set) keeps(t *image.TopicDelta, id model.BrokerID) (*part, string) {
 // committed, so the last member of an ISR stays in it.
 type ISRNotEmpty struct{}
 
-// Name is ISRNotEmpty.
-func (ISRNotEmpty) Name() string { return "ISRNotEmpty" }
-
 func (ISRNotEmpty) change(s *Set, _ *part, _, is *image.Partition) string {
 	if s.elr || len(is.ISR) > 0 {
 		return ""
@@ -74,9 +68,6 @@ func (ISRNotEmpty) change(s *Set, _ *part, _, is *image.Partition) string {
 
 // OneLife is R6.14: see Set.beating.
 type OneLife struct{}
-
-// Name is OneLife.
-func (OneLife) Name() string { return "OneLife" }
 
 // beatOf names what a controller knows of a broker, in one epoch of its own.
 type beatOf struct {

@@ -119,12 +119,3 @@ func (HWWaits) replica(s *Set, m *mirror) string {
 func sure(r *partition.RemoteView) bool {
 	return eligible(r) && (r.Epoch == model.UnknownBrokerEpoch || r.Epoch == r.Peer.Epoch)
 }
-
-// Name is HWTried.
-func (HWTried) Name() string { return "HWTried" }
-
-// Name is HWPlace.
-func (HWPlace) Name() string { return "HWPlace" }
-
-// Name is HWWaits.
-func (HWWaits) Name() string { return "HWWaits" }

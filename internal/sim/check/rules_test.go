@@ -77,18 +77,18 @@ func core(id model.BrokerID) *partition.Partition {
 func (s *state) broken(name string) string {
 	for _, r := range s.rules.replica {
 		for _, m := range s.p.mirrors {
-			if text := r.replica(s.Set, m); text != "" && r.Name() == name {
+			if text := r.replica(s.Set, m); text != "" && nameOf(r) == name {
 				return text
 			}
 		}
 	}
 	for _, r := range s.rules.part {
-		if text := r.part(s.Set, s.p); text != "" && r.Name() == name {
+		if text := r.part(s.Set, s.p); text != "" && nameOf(r) == name {
 			return text
 		}
 	}
 	for _, r := range s.rules.settled {
-		if _, text := r.settled(s.Set, &s.c); text != "" && r.Name() == name {
+		if _, text := r.settled(s.Set, &s.c); text != "" && nameOf(r) == name {
 			return text
 		}
 	}

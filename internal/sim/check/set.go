@@ -252,7 +252,7 @@ func (s *Set) lookAt(b *Broker, t *seat) error {
 	}
 	if b.Overdue != nil && !b.Paused && s.rules.has(NoLostWakeup{}) {
 		if err := b.Overdue(); err != nil {
-			return &Violation{Invariant: NoLostWakeup{}.Name(), Text: fmt.Sprintf("b%d: %v", b.ID, err)}
+			return &Violation{Invariant: nameOf(NoLostWakeup{}), Text: fmt.Sprintf("b%d: %v", b.ID, err)}
 		}
 	}
 	return nil
@@ -389,7 +389,7 @@ func look(r Replica) facts {
 }
 
 func (s *Set) violated(r rule, p *part, text string) error {
-	v := &Violation{Invariant: r.Name(), Text: text}
+	v := &Violation{Invariant: nameOf(r), Text: text}
 	if p != nil {
 		v.Partition = p.tp
 	}

@@ -105,12 +105,3 @@ func (BytesAnswered) parked(t *seat, w *Parked) string {
 	}
 	return ""
 }
-
-// Name is PastEndAnswered.
-func (PastEndAnswered) Name() string { return "PastEndAnswered" }
-
-// Name is NewsAnswered.
-func (NewsAnswered) Name() string { return "NewsAnswered" }
-
-// Name is BytesAnswered.
-func (BytesAnswered) Name() string { return "BytesAnswered" }
