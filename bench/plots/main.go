@@ -61,7 +61,7 @@ func run(file, dir string) error {
 type both struct{ ours, theirs history.Entry }
 
 // special are flags that make another comparison of a scenario than the one of its name.
-var special = []string{"-set ", "-warm ", "-dir ", "-disk "}
+var special = []string{"-set ", "-warm ", "-dir ", "-disk ", "-kills ", "-recovery-mb "}
 
 // newest returns the last comparison of each scenario: lines of the same commit, of
 // brokers as they come.
