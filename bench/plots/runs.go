@@ -51,7 +51,7 @@ func everyRun(all []history.Entry) string {
 	}
 	slices.Sort(names)
 	var out strings.Builder
-	out.WriteString("# Every run on record\n\nMade from `bench/history.jsonl` by `make plots`. Each cell has the median of Tidemark, that of Apache Kafka, and in brackets the\n" +
+	out.WriteString("# Every run of the history\n\nMade from `bench/history.jsonl` by `make plots`. Each cell has the median of Tidemark, that of Apache Kafka, and in brackets the\n" +
 		"median, the least and the most of the ratios of the pairs. [performance.md](../performance.md) says what the figures are.\n")
 	for _, name := range names {
 		runs := by[name]
